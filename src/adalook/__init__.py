@@ -1,0 +1,71 @@
+"""adalook: planning and learning that look ahead only as far as each state needs.
+
+>>> import adalook as al
+>>> al.solve(al.zoo.maze(size=30, seed=0)).converged
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adalook.errors import AdalookError as AdalookError
+    from adalook.mdp import zoo as zoo
+    from adalook.mdp.aggregation import aggregate as aggregate
+    from adalook.mdp.layout import Layout as Layout
+    from adalook.mdp.model import MDP as MDP
+    from adalook.planning import priors as priors
+    from adalook.planning.certificate import certify as certify
+    from adalook.planning.hpi import HPI as HPI
+    from adalook.planning.modified_policy_iteration import ModifiedPolicyIteration as ModifiedPolicyIteration
+    from adalook.planning.policy_iteration import PolicyIteration as PolicyIteration
+    from adalook.planning.qlpi import QLPI as QLPI
+    from adalook.planning.solution import Solution as Solution
+    from adalook.planning.solution import Status as Status
+    from adalook.planning.solve import solve as solve
+    from adalook.planning.tlpi import TLPI as TLPI
+    from adalook.planning.value_iteration import ValueIteration as ValueIteration
+    from adalook.planning.wlpi import WLPI as WLPI
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdalookError": "adalook.errors",
+    "HPI": "adalook.planning.hpi",
+    "Layout": "adalook.mdp.layout",
+    "MDP": "adalook.mdp.model",
+    "ModifiedPolicyIteration": "adalook.planning.modified_policy_iteration",
+    "PolicyIteration": "adalook.planning.policy_iteration",
+    "QLPI": "adalook.planning.qlpi",
+    "Solution": "adalook.planning.solution",
+    "Status": "adalook.planning.solution",
+    "TLPI": "adalook.planning.tlpi",
+    "ValueIteration": "adalook.planning.value_iteration",
+    "WLPI": "adalook.planning.wlpi",
+    "aggregate": "adalook.mdp.aggregation",
+    "certify": "adalook.planning.certificate",
+    "priors": "adalook.planning",
+    "solve": "adalook.planning.solve",
+    "zoo": "adalook.mdp",
+}
+"""Where each public name lives. They are imported when first used, so that `import adalook` costs next to nothing."""
+
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'adalook' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
+    if name in ("zoo", "priors"):
+        value: Any = importlib.import_module(f"{home}.{name}")
+    else:
+        value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,12 @@
+"""Names for the array types that signatures speak of."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
+BoolArray: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,1 @@
+"""The problem: finite Markov decision processes, where they come from and where they are kept."""

@@ -1,0 +1,196 @@
+"""The door: everything a model is made of is checked here, once, and named by state and action when it is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import ModelError
+from adalook.mdp import kernels
+
+LARGEST_VALUE = 1e300
+"""Rewards so large that some value could pass this would overflow on the way."""
+
+ROW_SUM_TOLERANCE = 1e-12
+"""Allowed |Σp − 1| per successor of a float64 row (float32 rows: their own rounding, then normalised) …"""
+ROW_SUM_CAP = 1e4
+"""… counted for at most this many successors."""
+
+
+def discount(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError("discount is not a number", expected="a float in [0, 1)", got=repr(value)) from None
+    if isinstance(value, bool) or not 0.0 <= number < 1.0:
+        raise ModelError(
+            "discount is out of range",
+            expected="0 <= discount < 1",
+            got=repr(value),
+            remedy="undiscounted problems need a discount just below 1, such as 0.9999",
+        )
+    return number
+
+
+def array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
+    """An array of real numbers, or an error: never objects, strings, complex numbers or ragged lists."""
+    try:
+        result = np.asarray(value)
+    except ValueError:
+        raise ModelError(f"{name} is ragged", expected="a rectangular array", got="rows of unequal length") from None
+    if result.dtype.kind not in kinds:
+        raise ModelError(f"{name} has the wrong type", expected="integers or floats", got=f"dtype {result.dtype}")
+    return result
+
+
+def rewards(value: Any, offered: BoolArray | None) -> FloatArray:
+    """A fresh float64 copy (S, A), finite wherever the action is offered and zero elsewhere."""
+    given = array(value, "rewards", kinds="iufb")
+    if given.ndim != 2:
+        hint = "for rewards r(s) repeat the column A times" if given.ndim == 1 else "take the expectation over s'"
+        raise ModelError("rewards has the wrong shape", expected="(S, A)", got=given.shape, remedy=hint)
+    if 0 in given.shape:
+        raise ModelError("the model is empty", expected="at least one state and one action", got=given.shape)
+    result = np.array(given, np.float64, order="C")
+    if offered is not None:
+        result[~offered] = 0.0
+    bad = ~np.isfinite(result)
+    if bad.any():
+        s, a = np.argwhere(bad)[0]
+        raise ModelError(
+            f"reward of state {s}, action {a} is not finite",
+            expected="a finite number",
+            got=result[s, a],
+            remedy="to forbid an action pass mask=, an (S, A) array that is False there",
+        )
+    return result
+
+
+def reward_size(largest: float, discount: float) -> None:
+    """Refuse rewards whose discounted sum could overflow."""
+    if largest / (1.0 - discount) > LARGEST_VALUE:
+        raise ModelError(
+            "rewards are too large for the discount",
+            expected=f"max|reward| / (1 - discount) below {LARGEST_VALUE:g}",
+            got=f"{largest:g} / {1.0 - discount:g}",
+            remedy="rescale the rewards",
+        )
+
+
+def mask(value: Any, shape: tuple[int, ...] | None = None) -> BoolArray | None:
+    """Which actions are offered (S, A), or None when all are."""
+    if value is None:
+        return None
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ModelError("mask is ragged", expected="a rectangular (S, A) array of bools") from None
+    if given.dtype != np.bool_:
+        raise ModelError(
+            "mask has the wrong type", expected="bools", got=f"dtype {given.dtype}", remedy="use mask.astype(bool)"
+        )
+    if given.ndim != 2 or (shape is not None and given.shape != shape):
+        raise ModelError("mask has the wrong shape", expected=f"(S, A) = {shape}", got=given.shape)
+    none = ~given.any(axis=1)
+    if none.any():
+        raise ModelError(
+            f"state {int(np.argmax(none))} offers no action",
+            expected="at least one True in every row of mask",
+            remedy="give terminal states one action that stays there with reward 0",
+        )
+    return None if given.all() else given.copy()
+
+
+def next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) -> None:
+    """Deterministic successors (S, A): each offered one must be a state."""
+    num_states = given.shape[0]
+    wrong = (given < 0) | (given >= num_states)
+    if offered is not None:
+        wrong &= offered
+    if wrong.any():
+        s, a = np.argwhere(wrong)[0]
+        raise ModelError(
+            f"next state of state {s}, action {a} is out of range",
+            expected=f"0 to {num_states - 1}",
+            got=int(given[s, a]),
+            remedy="to forbid an action pass mask=, an (S, A) array that is False there",
+        )
+
+
+def probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray) -> FloatArray:
+    """Check S·A CSR rows; return their probabilities in float64 (float32 rows normalised)."""
+    num_states, num_actions = offered.shape
+
+    def pair(entry: int) -> str:
+        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+        return f"state {row // num_actions}, action {row % num_actions}"
+
+    if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < num_states):
+        k = int(np.argmax((indices < 0) | (indices >= num_states)))
+        raise ModelError(
+            f"a successor of {pair(k)} is out of range", expected=f"0 to {num_states - 1}", got=int(indices[k])
+        )
+    finite = np.isfinite(data)
+    if not finite.all():
+        k = int(np.argmin(finite))
+        raise ModelError(
+            f"the probability of {pair(k)}, successor {indices[k]} is not finite",
+            expected="a number in [0, 1]",
+            got=data[k],
+        )
+    if len(data) and data.min() < 0:
+        k = int(np.argmax(data < 0))
+        raise ModelError(
+            f"the probability of {pair(k)}, successor {indices[k]} is negative",
+            expected="a number in [0, 1]",
+            got=data[k],
+        )
+    wide = np.array(data, np.float64)
+    per_entry = max(ROW_SUM_TOLERANCE, 4.0 * float(np.finfo(data.dtype).eps)) if data.dtype.kind == "f" else 0.0
+    row, total = kernels.worst_row_sum(indptr, wide, offered.ravel(), per_entry, ROW_SUM_CAP * per_entry)
+    if row >= 0:
+        s, a = divmod(int(row), num_actions)
+        nothing = total == 0.0
+        raise ModelError(
+            f"the probabilities of state {s}, action {a} do not sum to one",
+            expected=f"1 within {per_entry:.0e} per successor",
+            got=repr(float(total)),
+            remedy="if the state does not offer this action pass mask=; if the episode ends here lead to a sink state"
+            if nothing
+            else "divide the row by its sum",
+        )
+    if data.dtype.kind == "f" and data.dtype.itemsize < 8:
+        kernels.normalise_rows(indptr, wide)
+    return wide
+
+
+def row_sums(high: float, discount: float) -> None:
+    """The discount must leave room for the rounding of the row sums, or values would not exist."""
+    if discount * high >= 1.0 - 2.0**-52:
+        raise ModelError(
+            "discount is too close to 1 for these probabilities",
+            expected=f"discount * (largest row sum) < 1, here discount < {1.0 / high:.17g}",
+            got=f"{discount!r}",
+        )
+
+
+def positive_integer(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`, or an error that names it."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ModelError(f"{name} is wrong", expected=f"a whole number >= {least}", got=repr(value))
+    return int(value)
+
+
+def real(value: Any, name: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite float in [low, high], or an error that names it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not (low <= number <= high and math.isfinite(number)):
+        raise ModelError(f"{name} is wrong", expected=f"a number in [{low:g}, {high:g}]", got=repr(value))
+    return number

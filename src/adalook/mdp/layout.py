@@ -1,0 +1,74 @@
+"""How to draw a model whose states lie on a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from adalook.arrays import BoolArray, IntArray
+from adalook.errors import ModelError
+from adalook.mdp.checks import positive_integer
+
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """States on a grid of rows × columns.
+
+    `cells[s]` is the (row, column) of state s; states off the grid, such as a sink, have (-1, -1).
+    `moves[a]` is the (row, column) step that action a tries to make, for arrows; (0, 0) for none.
+    """
+
+    cells: IntArray  # (S, 2)
+    walls: BoolArray  # (rows, columns)
+    moves: tuple[Cell, ...] = ()
+    start: Cell | None = None
+    goals: tuple[Cell, ...] = ()
+    traps: tuple[Cell, ...] = ()
+    action_names: tuple[str, ...] = field(default=())
+
+    @property
+    def num_states(self) -> int:
+        return len(self.cells)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.walls.shape[0], self.walls.shape[1])
+
+    def grid(self, per_state: np.ndarray, fill: float = np.nan) -> np.ndarray:
+        """Spread numbers (S,) over the grid (rows, columns); `fill` where there is no state."""
+        result = np.full(self.shape, fill, float)
+        on_grid = self.cells[:, 0] >= 0
+        result[self.cells[on_grid, 0], self.cells[on_grid, 1]] = np.asarray(per_state)[on_grid]
+        return result
+
+    def squares(self, k: int) -> IntArray:
+        """Groups (S,) of the states in each k×k square of the grid, split where walls divide a square.
+
+        >>> import adalook as al
+        >>> maze = al.zoo.maze(size=30, seed=0)
+        >>> groups = maze.layout.squares(3)
+        >>> len(groups) == maze.num_states
+        True
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        k = positive_integer(k, "the side k of a square")
+        if (self.cells[:, 0] < 0).any():
+            raise ModelError("squares need every state on the grid", remedy="make the groups by hand")
+        number = np.full(self.shape, -1)
+        number[self.cells[:, 0], self.cells[:, 1]] = np.arange(self.num_states)
+        square = self.cells // k
+        links = []
+        for step in ((0, 1), (1, 0)):
+            ahead = self.cells + step
+            inside = (ahead < self.shape).all(axis=1)
+            neighbour = np.where(inside, number[tuple(np.where(inside[:, None], ahead, 0).T)], -1)
+            same = (neighbour >= 0) & (square == ahead // k).all(axis=1)
+            links.append((np.flatnonzero(same), neighbour[same]))
+        rows, columns = (np.concatenate(part) for part in zip(*links, strict=True))
+        graph = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(self.num_states,) * 2)
+        return np.asarray(connected_components(graph, directed=False)[1])

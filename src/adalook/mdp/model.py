@@ -1,0 +1,271 @@
+"""`MDP`: a finite discounted Markov decision process (S, A, P, r, γ), checked once and never changed.
+
+The optimal value is the one solution of
+
+    V*(s) = max_a  r(s, a) + γ Σ_s' P(s' | s, a) V*(s')
+
+over the actions that s offers. Rewards may have either sign.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import ModelError
+from adalook.mdp import checks
+from adalook.mdp.graph import Predecessors
+from adalook.mdp.layout import Layout
+from adalook.mdp.rows import LONG_ROW, NOT_OFFERED, Rows, compress, index_type, no_rows, row_sum_bounds
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+class MDP:
+    """A finite MDP in compressed form.
+
+    Args:
+        rewards: (S, A) expected reward of each state and action.
+        transitions: one of
+            integers (S, A): the next state of each deterministic move;
+            floats (S, A, S): P(s' | s, a);
+            a SciPy sparse matrix (S·A, S): row s·A + a is P(· | s, a).
+        discount: γ in [0, 1).
+        mask: (S, A) bools, False where a state does not offer an action; rewards and transitions there are ignored.
+        layout: how to draw the states, if they lie on a grid.
+
+    >>> import adalook as al
+    >>> mdp = al.MDP(rewards=[[0.0, 1.0], [2.0, 0.0]], transitions=[[0, 1], [1, 0]], discount=0.9)
+    >>> mdp
+    MDP(2 states, 2 actions, discount 0.9, deterministic)
+    """
+
+    __slots__ = ("__dict__", "codes", "discount", "layout", "rewards", "rows")
+
+    rewards: FloatArray  # (S, A), zero where not offered
+    codes: IntArray  # (S, A), see `rows`
+    rows: Rows
+    discount: float
+    layout: Layout | None
+
+    def __init__(
+        self, rewards: Any, transitions: Any, discount: float, *, mask: Any = None, layout: Layout | None = None
+    ) -> None:
+        gamma = checks.discount(discount)
+        offered = checks.mask(mask)
+        table = checks.rewards(rewards, offered)
+        if offered is not None and offered.shape != table.shape:
+            raise ModelError("mask has the wrong shape", expected=f"(S, A) = {table.shape}", got=offered.shape)
+        codes, rows = _codes_and_rows(transitions, table.shape, offered)
+        self._fill(table, codes, rows, gamma, layout)
+
+    def _fill(
+        self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None
+    ) -> None:
+        """Adopt arrays that are known to be well formed, apart from what depends on several of them."""
+        self.rewards, self.codes, self.rows, self.discount, self.layout = rewards, codes, rows, discount, layout
+        if layout is not None and layout.num_states != self.num_states:
+            raise ModelError("layout does not fit", expected=f"{self.num_states} states", got=layout.num_states)
+        checks.reward_size(self.largest_reward, discount)
+        checks.row_sums(self.row_sums[1], discount)
+        for part in (rewards, codes, rows.indptr, rows.indices, rows.data):
+            part.flags.writeable = False
+
+    @classmethod
+    def _adopt(
+        cls, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None = None
+    ) -> MDP:
+        mdp = cls.__new__(cls)
+        mdp._fill(rewards, codes, rows, discount, layout)
+        return mdp
+
+    @classmethod
+    def from_function(
+        cls,
+        fn: Callable[[IntArray], tuple[Any, ...]],
+        num_states: int,
+        num_actions: int,
+        discount: float,
+        *,
+        mask: Any = None,
+        layout: Layout | None = None,
+        batch_size: int = 65_536,
+    ) -> MDP:
+        """Build the model from a function of states: see `adalook.mdp.function`.
+
+        `fn(states)` gets a batch of B states and returns `(rewards, next_states)`, both (B, A), or
+        `(rewards, successors, probabilities)` of shapes (B, A), (B, A, K), (B, A, K).
+
+        >>> import adalook as al
+        >>> def walk(s):
+        ...     return np.stack([s == 0, s == 9], axis=1), np.stack([np.maximum(s - 1, 0), np.minimum(s + 1, 9)], axis=1)
+        >>> al.MDP.from_function(walk, num_states=10, num_actions=2, discount=0.9)
+        MDP(10 states, 2 actions, discount 0.9, deterministic)
+        """
+        from adalook.mdp.function import from_function
+
+        return from_function(fn, num_states, num_actions, discount, mask=mask, layout=layout, batch_size=batch_size)
+
+    @classmethod
+    def from_gymnasium(cls, env: gymnasium.Env[Any, Any], discount: float = 0.99) -> MDP:
+        """Read the transition table of a toy-text environment (FrozenLake, Taxi, CliffWalking, …).
+
+        Transitions that end the episode lead to a sink, the last state, where nothing more is paid.
+        """
+        from adalook.mdp.tables import from_gymnasium
+
+        return from_gymnasium(env, discount)
+
+    @classmethod
+    def load(cls, path: str | Path, *, discount: float | None = None) -> MDP:
+        """Read a model from `.npz` (ours) or `.umb` (Storm, PRISM; these carry no discount, so pass one)."""
+        from adalook.mdp.files import load
+
+        return load(Path(path), discount)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `.npz`, or to `.umb`; an existing file is replaced only when the new one is safe."""
+        from adalook.mdp.files import save
+
+        save(self, Path(path))
+
+    @property
+    def num_states(self) -> int:
+        return self.rewards.shape[0]
+
+    @property
+    def num_actions(self) -> int:
+        return self.rewards.shape[1]
+
+    @property
+    def deterministic(self) -> bool:
+        return self.rows.num_rows == 0
+
+    @cached_property
+    def offered(self) -> BoolArray:
+        """(S, A) bools: which actions each state offers."""
+        return np.not_equal(self.codes, NOT_OFFERED)
+
+    @cached_property
+    def num_pairs(self) -> int:
+        """Number of (state, action) pairs on offer: what one full backup queries."""
+        return int(np.count_nonzero(self.codes != NOT_OFFERED))
+
+    @cached_property
+    def largest_reward(self) -> float:
+        """max |r(s, a)|."""
+        return float(max(self.rewards.max(), -self.rewards.min()))
+
+    @cached_property
+    def row_sums(self) -> tuple[float, float]:
+        """Bounds (low, high) on the exact sums of all transition rows."""
+        return row_sum_bounds(self.rows)
+
+    @cached_property
+    def rounding_terms(self) -> int:
+        """n such that a backup in float64 is off by at most γₙ(|r| + γ P|V|), γₙ = nu/(1 − nu)."""
+        if self.deterministic:
+            return 3
+        return min(int(np.diff(self.rows.indptr).max()), LONG_ROW) + 4
+
+    @cached_property
+    def predecessors(self) -> Predecessors:
+        """Who can reach each state in one step, made when first asked for."""
+        return Predecessors.of(self.codes, self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model's own arrays."""
+        return self.rewards.nbytes + self.codes.nbytes + self.rows.nbytes
+
+    def transition_row(self, state: int, action: int) -> tuple[IntArray, FloatArray]:
+        """Successors and probabilities of one (state, action); both empty where the action is not offered.
+
+        >>> import adalook as al
+        >>> al.zoo.chain(n=3).transition_row(0, 1)
+        (array([4], dtype=int32), array([1.]))
+        """
+        code = self.codes[state, action]
+        if code >= 0:
+            return np.array([code]), np.ones(1)
+        if code == NOT_OFFERED:
+            return np.empty(0, self.codes.dtype), np.empty(0)
+        part = slice(self.rows.indptr[-2 - code], self.rows.indptr[-1 - code])
+        return self.rows.indices[part], self.rows.data[part]
+
+    def __repr__(self) -> str:
+        kind = "deterministic" if self.deterministic else f"{self.rows.num_rows} distinct stochastic rows"
+        return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:g}, {kind})"
+
+
+def _codes_and_rows(
+    transitions: Any, shape: tuple[int, int], offered: BoolArray | None
+) -> tuple[IntArray, Rows]:
+    """Read one of the three forms of transitions."""
+    num_states, num_actions = shape
+    everything = np.ones(shape, bool) if offered is None else offered
+    if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(transitions):
+        return _from_sparse(transitions, shape, everything)
+    given = checks.array(transitions, "transitions")
+    if given.ndim == 2 and given.dtype.kind in "iu":
+        if given.shape != shape:
+            raise ModelError("transitions has the wrong shape", expected=f"next states {shape}", got=given.shape)
+        checks.next_states(given, offered)
+        codes = given.astype(index_type(num_states))
+        if offered is not None:
+            codes[~offered] = NOT_OFFERED
+        return codes, no_rows()
+    if given.ndim == 3 and given.shape == (num_states, num_actions, num_states):
+        dense = given.reshape(num_states * num_actions, num_states)
+        if offered is not None:
+            dense = np.where(offered.reshape(-1, 1), dense, dense.dtype.type(0))
+        pair, successor = np.nonzero(dense)
+        indptr = np.zeros(len(dense) + 1, np.int64)
+        np.cumsum(np.bincount(pair, minlength=len(dense)), out=indptr[1:])
+        data = checks.probabilities(indptr, successor, dense[pair, successor], everything)
+        return compress(indptr, successor, data, everything)
+    hint = "next states must be integers: use transitions.astype(int)" if given.shape == shape else ""
+    if given.ndim == 3 and given.shape == (num_actions, num_states, num_states):
+        hint = "this looks like (A, S, S): use np.moveaxis(transitions, 0, 1)"
+    if given.shape == (num_states * num_actions, num_states):
+        hint = "pass scipy.sparse.csr_array(transitions), or reshape it to (S, A, S)"
+    raise ModelError(
+        "transitions has the wrong shape or type",
+        expected=f"integers {shape}, floats {(*shape, num_states)} or a sparse matrix "
+        f"{(num_states * num_actions, num_states)}",
+        got=f"{given.dtype} {given.shape}",
+        remedy=hint,
+    )
+
+
+def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -> tuple[IntArray, Rows]:
+    num_states, num_actions = shape
+    if transitions.shape != (num_states * num_actions, num_states):
+        raise ModelError(
+            "transitions has the wrong shape",
+            expected=f"(S·A, S) = {(num_states * num_actions, num_states)}",
+            got=transitions.shape,
+            remedy="row s·A + a holds the successors of state s under action a",
+        )
+    if transitions.dtype.kind not in "iuf":
+        raise ModelError("transitions has the wrong type", expected="real numbers", got=f"dtype {transitions.dtype}")
+    csr = transitions.tocsr(copy=True)
+    indptr, indices = csr.indptr, csr.indices
+    consistent = len(indptr) == csr.shape[0] + 1 and indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+    if not consistent or not indptr[-1] == len(indices) == len(csr.data):
+        raise ModelError("transitions is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling")
+    # Indices and signs are checked before duplicates are summed: a sum could hide what is wrong.
+    everyone = np.repeat(offered.ravel(), np.diff(indptr))
+    csr.data = np.where(everyone, csr.data, csr.data.dtype.type(0))
+    checks.probabilities(indptr, indices, csr.data, offered)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    data = checks.probabilities(csr.indptr, csr.indices, csr.data, offered)
+    return compress(csr.indptr, csr.indices, data, offered)

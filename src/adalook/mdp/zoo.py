@@ -1,0 +1,202 @@
+"""Models to try things on: the paper's chain and maze, and the usual random and textbook ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adalook.errors import ModelError
+from adalook.mdp.checks import discount as checked_discount
+from adalook.mdp.checks import positive_integer, real
+from adalook.mdp.layout import Layout
+from adalook.mdp.model import MDP
+from adalook.mdp.rows import FIRST_ROW, Rows, index_type
+
+MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
+MOVE_NAMES = ("up", "down", "right", "left")
+NUM_GOALS = 4
+
+
+def chain(n: int = 59, discount: float = 0.9) -> MDP:
+    """The chain of the paper's section "Motivating Example": states s_0 … s_n and a sink, the last state.
+
+    Action 0 (u) moves on, and pays 1 − γ in s_n, where it stays; action 1 (d) falls into the sink.
+
+    >>> import adalook as al
+    >>> al.zoo.chain(n=59).num_states
+    61
+    """
+    n = positive_integer(n, "the chain's length n")
+    gamma = checked_discount(discount)
+    sink = n + 1
+    rewards = np.zeros((n + 2, 2))
+    rewards[n, 0] = 1.0 - gamma
+    next_states = np.full((n + 2, 2), sink)
+    next_states[:n, 0] = np.arange(1, n + 1)
+    next_states[n, 0] = n
+    return MDP(rewards, next_states, gamma)
+
+
+def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
+    """The maze of the paper's section "Maze Experiments": four rooms, four goals, one trap.
+
+    Entering a goal pays 1 and moves to a uniformly random free cell (goals are no states); entering the trap
+    pays −1; walking into a wall stays. Actions are up, down, right, left. The seed draws goals and trap.
+
+    >>> import adalook as al
+    >>> al.zoo.maze(size=30, seed=0)
+    MDP(729 states, 4 actions, discount 0.98, 1 distinct stochastic rows)
+    """
+    size = positive_integer(size, "the maze's size", least=5)
+    seed = positive_integer(seed, "seed", least=0)
+    gamma = checked_discount(discount)
+    walls = _four_rooms(size)
+    free = np.flatnonzero(~walls)
+    start = free[0]
+    rng = np.random.default_rng(seed)
+    special = rng.choice(free[1:], NUM_GOALS + 1, replace=False)
+    goals, trap = special[:NUM_GOALS], special[NUM_GOALS]
+
+    is_goal = np.zeros(size * size, bool)
+    is_goal[goals] = True
+    cells = free[~is_goal[free]]
+    num_states = len(cells)
+    kind = index_type(max(num_states, size * size))
+    number = np.full(size * size, -1, kind)
+    number[cells] = np.arange(num_states, dtype=kind)
+
+    relocation = number[cells[cells != trap]]
+    row = Rows(
+        np.array([0, len(relocation)], kind),
+        relocation,
+        np.full(len(relocation), 1.0 / len(relocation)),
+        num_hubs=1,
+    )
+    flat_walls = walls.ravel()
+    rewards = np.zeros((num_states, len(MOVES)))
+    codes = np.empty((num_states, len(MOVES)), kind)
+    for a, (down, right) in enumerate(MOVES):
+        ahead = cells + (down * size + right)
+        ahead = np.where(flat_walls[ahead], cells, ahead)
+        codes[:, a] = np.where(is_goal[ahead], FIRST_ROW, number[ahead])
+        rewards[is_goal[ahead], a] = 1.0
+        rewards[(ahead == trap) & (cells != trap), a] = -1.0
+
+    def cell(flat: int) -> tuple[int, int]:
+        return int(flat) // size, int(flat) % size
+
+    layout = Layout(
+        cells=np.stack(np.divmod(cells.astype(kind), size), axis=1).astype(kind, copy=False),
+        walls=walls,
+        moves=MOVES,
+        start=cell(start),
+        goals=tuple(cell(g) for g in goals),
+        traps=(cell(trap),),
+        action_names=MOVE_NAMES,
+    )
+    return MDP._adopt(rewards, codes, row, gamma, layout)
+
+
+def garnet(
+    num_states: int, num_actions: int, branching: int, seed: int = 0, discount: float = 0.99
+) -> MDP:
+    """A random model: each (state, action) has `branching` random successors (repeats are summed) and a normal reward.
+
+    >>> import adalook as al
+    >>> al.zoo.garnet(100, 4, 5, seed=1).num_states
+    100
+    """
+    num_states = positive_integer(num_states, "num_states")
+    num_actions = positive_integer(num_actions, "num_actions")
+    branching = positive_integer(branching, "branching")
+    rng = np.random.default_rng(positive_integer(seed, "seed", least=0))
+    rewards = rng.standard_normal((num_states, num_actions))
+    shape = (num_states, num_actions, branching)
+    successors = rng.integers(0, num_states, shape, dtype=index_type(num_states))
+    weights = rng.exponential(size=shape)
+    weights /= weights.sum(axis=2, keepdims=True)
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return rewards[states], successors[states], weights[states]
+
+    return MDP.from_function(fn, num_states, num_actions, discount)
+
+
+def forest(
+    num_states: int = 3, fire: float = 0.1, wait_reward: float = 4.0, cut_reward: float = 2.0, discount: float = 0.96
+) -> MDP:
+    """Forest management: a forest grows older year by year unless it burns; action 0 waits, action 1 cuts.
+
+    The oldest forest pays `wait_reward` when left and `cut_reward` when cut; a younger one pays 1 when cut.
+
+    >>> import adalook as al
+    >>> al.solve(al.zoo.forest()).policy
+    array([0, 0, 0], dtype=int32)
+    """
+    n = positive_integer(num_states, "num_states", least=2)
+    fire = real(fire, "fire", 0.0, 1.0)
+    rewards = np.zeros((n, 2))
+    rewards[-1] = real(wait_reward, "wait_reward"), real(cut_reward, "cut_reward")
+    rewards[1:-1, 1] = 1.0
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        older = np.minimum(states + 1, n - 1)
+        young = np.zeros_like(states)
+        successors = np.stack([np.stack([young, older], 1), np.stack([young, young], 1)], axis=1)
+        chances = np.broadcast_to([[fire, 1.0 - fire], [1.0, 0.0]], successors.shape)
+        return rewards[states], successors, chances
+
+    return MDP.from_function(fn, n, 2, discount)
+
+
+def gridworld(
+    rows: int = 8, columns: int = 8, slip: float = 0.2, seed: int = 0, discount: float = 0.95, holes: float = 0.1
+) -> MDP:
+    """A plain grid: moves go astray sideways with probability `slip`; the last cell pays 1 and, like the holes, absorbs.
+
+    >>> import adalook as al
+    >>> al.solve(al.zoo.gridworld(4, 4, slip=0.0, holes=0.0)).values.round(3)[0]
+    0.774
+    """
+    rows, columns = positive_integer(rows, "rows"), positive_integer(columns, "columns")
+    slip, holes = real(slip, "slip", 0.0, 1.0), real(holes, "holes", 0.0, 1.0)
+    n = rows * columns
+    if n < 2:
+        raise ModelError("the grid is too small", expected="at least two cells", got=f"{rows}×{columns}")
+    rng = np.random.default_rng(positive_integer(seed, "seed", least=0))
+    absorbing = rng.random(n) < holes
+    absorbing[0], absorbing[n - 1] = False, True
+    sideways = ((2, 3), (2, 3), (0, 1), (0, 1))
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        row, column = np.divmod(states, columns)
+        ahead = np.stack(
+            [
+                np.clip(row + down, 0, rows - 1) * columns + np.clip(column + right, 0, columns - 1)
+                for down, right in MOVES
+            ],
+            axis=1,
+        )
+        ahead = np.where(absorbing[states][:, None], states[:, None], ahead)
+        successors = np.stack([ahead[:, [a, *sideways[a]]] for a in range(4)], axis=1)
+        chances = np.broadcast_to([1.0 - slip, slip / 2, slip / 2], successors.shape)
+        pays = (successors == n - 1) & (states != n - 1)[:, None, None]
+        return (pays * chances).sum(axis=2), successors, chances
+
+    cells = np.stack(np.divmod(np.arange(n), columns), axis=1)
+    last = (rows - 1, columns - 1)
+    pits = tuple((int(i) // columns, int(i) % columns) for i in np.flatnonzero(absorbing[:-1]))
+    layout = Layout(cells, np.zeros((rows, columns), bool), MOVES, (0, 0), (last,), pits, MOVE_NAMES)
+    return MDP.from_function(fn, n, 4, discount, layout=layout)
+
+
+def _four_rooms(size: int) -> np.ndarray:
+    """Walls (size, size): a border, a cross in the middle and two doors in each of its bars."""
+    walls = np.zeros((size, size), bool)
+    walls[[0, -1], :] = walls[:, [0, -1]] = True
+    middle, doors = size // 2, [size // 4, 3 * size // 4]
+    walls[middle, :] = walls[:, middle] = True
+    walls[middle, doors] = walls[doors, middle] = False
+    return walls
+
+
+__all__ = ["chain", "forest", "garnet", "gridworld", "maze"]

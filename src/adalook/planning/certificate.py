@@ -1,0 +1,114 @@
+"""The certificate: bounds on V* and on a policy's loss that hold whatever way the values were found.
+
+Let d = T v − v, exactly, and l <= d <= u everywhere. Row sums lie in [ρ₁, ρ₂] around one. Then
+
+    V* <= v + U  with  U = u / (1 − γρ₂) if u >= 0, else u / (1 − γρ₁)
+    V* >= v + L  with  L = l / (1 − γρ₂) if l <= 0, else l / (1 − γρ₁)
+
+because T(v + U) <= v + U and T(v + L) >= v + L (T is monotone, and adds γρU for a constant U). The same lower bound
+on T_π v − v holds for V^π, so max(V* − V^π) <= U − L_π: `policy_loss`.
+
+A backup in float64 is off by at most γₙ(|r| + γ P|v|), γₙ = nu/(1 − nu). We take the largest such bound over all
+rows: U and L are decided by the extreme state anyway, and one number costs nothing. Rows longer than
+`rows.LONG_ROW` are summed with compensation, so n stays small. The last steps are done in exact rationals, and
+floats are rounded outward. The bounds are true for the stored float64 data read as exact rationals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook.arrays import FloatArray, IntArray
+from adalook.planning.backups import Residual, backup
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+UNIT = Fraction(1, 2**53)
+UNDERFLOW = Fraction(1, 2**1050)
+LARGEST = float(np.finfo(float).max)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """lower <= V* <= upper and max(V* − V^policy) <= policy_loss."""
+
+    lower: FloatArray  # (S,)
+    upper: FloatArray  # (S,)
+    policy_loss: float
+
+
+def rounding_bound(mdp: MDP, size: float) -> float:
+    """How far a computed T v − v can be from the exact one, for |v| <= size: the exact bound, rounded up."""
+    return _up(_rounding(mdp, size))
+
+
+def loss_bound(mdp: MDP, residual: Residual, greedy: bool) -> float:
+    """About `policy_loss`, in plain floats: what the loop watches; the last word is `from_residual`'s."""
+    low = residual.low if greedy else residual.own_low
+    error = rounding_bound(mdp, residual.size)
+    return (residual.high - low + 2.0 * error) / (1.0 - mdp.discount * mdp.row_sums[1])
+
+
+def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
+    """Bounds from one backup of any values and any policy.
+
+    >>> import adalook as al, numpy as np
+    >>> mdp = al.zoo.chain(n=3)
+    >>> certificate = certify(mdp, np.zeros(5), np.zeros(5, np.int32))
+    >>> bool((certificate.upper >= al.solve(mdp).values).all())
+    True
+    """
+    residual = backup(mdp, values, policy).residual
+    return from_residual(mdp, values, residual, greedy=False)
+
+
+def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool) -> Certificate:
+    """Bounds from a backup that was made anyway. `greedy`: for the policy that attains T v, else for the given one.
+
+    The second kind also holds for every policy that takes in each state either the given action or the greedy one.
+    """
+    error = _rounding(mdp, residual.size)
+    upper = _shift(mdp, Fraction(residual.high) + error, upward=True)
+    lower = _shift(mdp, Fraction(residual.low) - error, upward=False)
+    own = lower if greedy else _shift(mdp, Fraction(residual.own_low) - error, upward=False)
+    return Certificate(
+        lower=_outward(values, _down(lower), -math.inf),
+        upper=_outward(values, _up(upper), math.inf),
+        policy_loss=max(0.0, _up(upper - own)),
+    )
+
+
+def _rounding(mdp: MDP, size: float) -> Fraction:
+    n = (mdp.rounding_terms + 2) * UNIT
+    reach = Fraction(mdp.largest_reward) + (1 + Fraction(mdp.discount) * Fraction(mdp.row_sums[1])) * Fraction(size)
+    return n / (1 - n) * reach + UNDERFLOW
+
+
+def _shift(mdp: MDP, change: Fraction, upward: bool) -> Fraction:
+    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change."""
+    low, high = mdp.row_sums
+    row_sum = high if (change >= 0) == upward else low
+    return change / (1 - Fraction(mdp.discount) * Fraction(row_sum))
+
+
+def _outward(values: FloatArray, shift: float, direction: float) -> FloatArray:
+    result = values + shift
+    return np.nextafter(result, direction, out=result)
+
+
+def _up(x: Fraction) -> float:
+    """The least convenient float >= x."""
+    try:
+        return math.nextafter(float(x), math.inf)
+    except OverflowError:
+        return math.inf if x > 0 else -LARGEST
+
+
+def _down(x: Fraction) -> float:
+    return -_up(-x)

@@ -1,0 +1,247 @@
+"""Evaluation of a policy: the solution of v = r_π + γ P_π v, by the cheapest way that suits the model.
+
+* functional graph: where a policy's moves are certain, v(s) = r(s) + γ v(next(s)) is solved in O(S) by following
+  pointers to a cycle and propagating back. Up to `MAX_LEAVES` distinct stochastic rows are leaves of that graph:
+  v = a + w · m(leaf), and the leaves' expectations m solve a small linear system.
+* sweeps: v <- T_π v, watched by the span of the change, as MacQueen does: V^π − T_π v lies within γ/(1 − γ) times the
+  least and the largest change, so a constant shift removes the slow direction. Random graphs mix fast and need few.
+* sparse LU: when sweeps would take longer than a factorisation whose fill the bandwidth bounds.
+* Krylov (BiCGSTAB): when sweeps are slow and a factorisation would fill up.
+
+The choice rests on operation counts, never on a clock, so that one input gives one result.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook.arrays import FloatArray, IntArray
+from adalook.planning import kernels
+from adalook.planning.backups import table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from adalook.mdp.model import MDP
+
+MAX_LEAVES = 256
+FIRST_SWEEPS = 24
+"""Sweeps after which the rate of convergence is judged for the first time."""
+LU_FLOP_COST = 0.3
+"""Nanoseconds per multiplication of a banded factorisation, against …"""
+SWEEP_ENTRY_COST = 2.0
+"""… nanoseconds per stored probability of a sweep, both as orders of magnitude."""
+LU_MOST_ENTRIES = 1e8
+SLOW_SWEEPS = 2_000
+"""Beyond this many predicted sweeps Krylov is tried."""
+MOST_SWEEPS = 200_000
+
+FUNCTIONAL, SWEEPS, LU, KRYLOV = "functional graph", "sweeps", "sparse LU", "BiCGSTAB"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Values of a policy (S,), the way they were found, and the sweeps it took (1 for a direct solve)."""
+
+    values: FloatArray
+    way: str
+    sweeps: int
+    exact: bool
+    """Solved as far as float64 allows (or as was asked for), so that gains can be told from errors."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rows a policy uses: r_π (S,) and transition codes (S,)."""
+
+    reward: FloatArray
+    code: IntArray
+    stochastic: int
+
+
+class Evaluator:
+    """Evaluates policies of one model; remembers what it learned about the model's structure."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self.mdp = mdp
+        self._label = np.full(mdp.rows.num_rows, -1, np.int32)
+        self._used = np.empty(MAX_LEAVES + 1, np.int64)
+        self._bandwidth: int | None = None
+        self._direct_pays = False
+
+    def rows_of(self, policy: IntArray) -> Policy:
+        mdp = self.mdp
+        reward, code = np.empty(mdp.num_states), np.empty(mdp.num_states, mdp.codes.dtype)
+        stochastic = kernels.policy_rows(mdp.rewards, mdp.codes, policy, reward, code)
+        return Policy(reward, code, int(stochastic))
+
+    def exactly(self, policy: IntArray, start: FloatArray, span: float) -> Evaluation:
+        """Solve directly where that is cheap, otherwise until a sweep's change has at most this span."""
+        rows = self.rows_of(policy)
+        values = self._functional(rows)
+        if values is not None:
+            return Evaluation(values, FUNCTIONAL, 1, exact=True)
+        return self._iterate(rows, start, max(span, self.floor(start)))
+
+    def roughly(self, policy: IntArray, start: FloatArray, span: float) -> Evaluation:
+        """As `exactly` for functional graphs; otherwise stop at this span, which may be far from exact."""
+        rows = self.rows_of(policy)
+        values = self._functional(rows)
+        if values is not None:
+            return Evaluation(values, FUNCTIONAL, 1, exact=True)
+        floor = self.floor(start)
+        result = self._iterate(rows, start, max(span, floor))
+        return Evaluation(result.values, result.way, result.sweeps, exact=result.way == LU or span <= floor)
+
+    def sweeps(self, policy: IntArray, start: FloatArray, count: int) -> Evaluation:
+        """Exactly `count` sweeps from `start`."""
+        values, _, _, _ = self._sweep(self.rows_of(policy), start.copy(), count, -1.0)
+        return Evaluation(values, SWEEPS, count, exact=False)
+
+    def floor(self, start: FloatArray) -> float:
+        """The span of a sweep's change below which there is only rounding."""
+        size = self.mdp.largest_reward + 2.0 * float(np.abs(start).max())
+        return self.mdp.rounding_terms * 2.0**-53 * size
+
+    def _functional(self, rows: Policy) -> FloatArray | None:
+        """Follow the pointers, if few enough rows are stochastic; O(S)."""
+        mdp = self.mdp
+        leaves = 0
+        if rows.stochastic:
+            leaves = kernels.number_rows(rows.code, self._label, self._used, MAX_LEAVES)
+        used = self._used[: min(leaves, MAX_LEAVES)]
+        try:
+            if leaves > MAX_LEAVES:
+                return None
+            n = mdp.num_states
+            value, weight = np.empty(n), np.empty(n)
+            exit_ = np.full(n, kernels.UNSEEN, np.int32)
+            path = np.empty(n, mdp.codes.dtype)
+            kernels.follow(rows.reward, rows.code, self._label, mdp.discount, value, weight, exit_, path)
+            if leaves:
+                matrix, constant = np.zeros((leaves, leaves)), np.zeros(leaves)
+                kernels.close_leaves(*table(mdp), used, value, weight, exit_, matrix, constant)
+                kernels.add_leaves(value, weight, exit_, np.linalg.solve(np.eye(leaves) - matrix, constant))
+            return value
+        finally:
+            self._label[used] = -1
+
+    def _sweep(
+        self, rows: Policy, values: FloatArray, most: int, span: float
+    ) -> tuple[FloatArray, int, float, float]:
+        """Sweep in place of `values`; returns (values, count, span reached, rate of the last sweep)."""
+        mdp = self.mdp
+        spare, hub = np.empty_like(values), np.empty(mdp.rows.num_hubs)
+        count, low, high, before = kernels.sweeps(
+            rows.reward, rows.code, *table(mdp), hub, mdp.discount, values, spare, most, span
+        )
+        result = spare if count % 2 else values
+        # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
+        common = low if low > 0 else high if high < 0 else 0.0
+        if span >= 0.0 and common != 0.0:
+            result += mdp.discount / (1.0 - mdp.discount) * common
+        return result, int(count), high - low, (high - low) / before if 0 < before < math.inf else 0.0
+
+    def _iterate(self, rows: Policy, start: FloatArray, span: float) -> Evaluation:
+        """Sweeps, unless their measured rate says that a direct or a Krylov solve is cheaper."""
+        if self._direct_pays:
+            return Evaluation(self._lu(rows), LU, 1, exact=True)
+        values, count, reached, rate = self._sweep(rows, start.copy(), FIRST_SWEEPS, span)
+        tried_krylov = False
+        while reached > span and count < MOST_SWEEPS:
+            left = math.log(span / reached) / math.log(rate) if 0 < rate < 1 else MOST_SWEEPS
+            if self._lu_beats(left, rows):
+                self._direct_pays = True
+                return Evaluation(self._lu(rows), LU, count + 1, exact=True)
+            if left > SLOW_SWEEPS and not tried_krylov:
+                tried_krylov = True
+                better, products = self._krylov(rows, values, span)
+                count += products
+                if better is not None:
+                    values = better
+            most = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000))
+            previous = reached
+            values, more, reached, rate = self._sweep(rows, values, most, span)
+            count += more
+            if reached >= previous and rate >= 1.0:
+                break  # rounding is all that is left
+        return Evaluation(values, KRYLOV if tried_krylov else SWEEPS, count, exact=True)
+
+    def _lu_beats(self, sweeps_left: float, rows: Policy) -> bool:
+        """Whether a banded factorisation would cost less than the sweeps that seem to be left."""
+        mdp = self.mdp
+        n = mdp.num_states
+        entries = n + len(mdp.rows.indices) / max(1, mdp.num_actions)
+        gain = sweeps_left * entries * SWEEP_ENTRY_COST
+        if self._bandwidth is None:
+            if gain < 100 * entries:  # finding the bandwidth costs about as much
+                return False
+            self._bandwidth = _bandwidth(self._matrix(rows))
+        width = min(self._bandwidth, n)
+        return n * width <= LU_MOST_ENTRIES and n * width * width * LU_FLOP_COST < gain
+
+    def _matrix(self, rows: Policy) -> csc_array:
+        """I − γ P_π."""
+        from scipy.sparse import csr_array, eye_array
+
+        mdp = self.mdp
+        n = mdp.num_states
+        row = -2 - rows.code
+        lengths = np.where(rows.code >= 0, 1, 0)
+        stochastic = np.flatnonzero(rows.code < 0)
+        lengths[stochastic] = mdp.rows.indptr[row[stochastic] + 1] - mdp.rows.indptr[row[stochastic]]
+        indptr = np.zeros(n + 1, np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        first = np.where(rows.code < 0, mdp.rows.indptr[np.maximum(row, 0)], 0)
+        entry = np.repeat(first, lengths) + within
+        certain = np.repeat(rows.code >= 0, lengths)
+        entry[certain] = 0
+        nothing = len(mdp.rows.indices) == 0
+        indices = np.where(certain, np.repeat(rows.code, lengths), 0 if nothing else mdp.rows.indices[entry])
+        data = np.where(certain, 1.0, 1.0 if nothing else mdp.rows.data[entry])
+        return (eye_array(n, format="csr") - mdp.discount * csr_array((data, indices, indptr), shape=(n, n))).tocsc()
+
+    def _lu(self, rows: Policy) -> FloatArray:
+        """Factorise, solve, and refine twice with the residual."""
+        from scipy.sparse.linalg import splu
+
+        matrix = self._matrix(rows)
+        factors = splu(matrix)
+        values: FloatArray = factors.solve(rows.reward)
+        for _ in range(2):
+            values = values + factors.solve(rows.reward - matrix @ values)
+        return values
+
+    def _krylov(self, rows: Policy, start: FloatArray, span: float) -> tuple[FloatArray | None, int]:
+        """BiCGSTAB from `start`: (values or None, matrix products)."""
+        from scipy.sparse.linalg import bicgstab
+
+        products = 0
+
+        def count(_: FloatArray) -> None:
+            nonlocal products
+            products += 2
+
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            values, _ = bicgstab(
+                self._matrix(rows).tocsr(), rows.reward, x0=start, rtol=0.0, atol=span, maxiter=1_000, callback=count
+            )
+        return (values if np.isfinite(values).all() else None), products
+
+
+def _bandwidth(matrix: csc_array) -> int:
+    """Bandwidth after the reverse Cuthill–McKee ordering: bounds the fill of a factorisation."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    order = reverse_cuthill_mckee((matrix + matrix.T).tocsr(), symmetric_mode=True)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    entries = matrix.tocoo()
+    return int(np.abs(place[entries.row] - place[entries.col]).max(initial=0))

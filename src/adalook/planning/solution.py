@@ -1,0 +1,92 @@
+"""What a solve returns: values, policy, certificate, status, cost, and what happened on the way."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from adalook.arrays import FloatArray, IntArray
+from adalook.planning.queries import Queries
+
+
+class Status(enum.Enum):
+    """Why a solve stopped."""
+
+    CONVERGED = "converged"
+    """The tolerance is certified, or no action can be improved beyond the error of the values."""
+    ITERATION_LIMIT = "iteration limit"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One pass through the loop: evaluate, look ahead, improve.
+
+    Arrays are None when the model is too large to keep them (`solve(…, keep_states=True)` forces it).
+    """
+
+    evaluation: str
+    """How the policy was evaluated."""
+    changed: int
+    """States whose action changed."""
+    policy_loss: float
+    """Bound on max(V* − V^π) for the policy this pass started from or, for value iteration, its greedy one."""
+    max_depth: int
+    mean_depth: float
+    queries: Queries
+    seconds: float
+    """Since the solve began."""
+    values: FloatArray | None = None
+    """(S,) V^π as evaluated."""
+    policy: IntArray | None = None
+    """(S,) the improved policy."""
+    depth: IntArray | None = None
+    """(S,) lookahead depth used in each state."""
+    distance: float | None = None
+    """max|values of the solution − values here|."""
+    fallback: bool = False
+    """True once a policy came back and the rule gave way to one-step improvement, which cannot cycle."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer to `solve`.
+
+    >>> import adalook as al
+    >>> sol = al.solve(al.zoo.chain(n=9))
+    >>> sol.status, sol.policy[:3]
+    (<Status.CONVERGED: 'converged'>, array([0, 0, 0], dtype=int32))
+    """
+
+    method: str
+    values: FloatArray
+    """(S,) estimate of V*, between lower and upper."""
+    policy: IntArray
+    """(S,) actions."""
+    lower: FloatArray
+    """(S,) certified: lower <= V*."""
+    upper: FloatArray
+    """(S,) certified: V* <= upper."""
+    policy_loss: float
+    """Certified bound on max(V* − V^policy)."""
+    status: Status
+    message: str
+    """The status in a sentence."""
+    iterations: int
+    """Updates that changed the policy."""
+    trace: tuple[Iteration, ...]
+    queries: Queries
+    seconds: float
+    certificate_seconds: float
+    """How much of `seconds` went into the certificate."""
+
+    @property
+    def converged(self) -> bool:
+        return self.status is Status.CONVERGED
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.method}, {self.status.value} after {self.iterations} iterations, "
+            f"policy_loss <= {self.policy_loss:.2g})"
+        )
