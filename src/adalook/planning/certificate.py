@@ -78,8 +78,8 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
     lower = _shift(mdp, Fraction(residual.low) - error, upward=False)
     own = lower if greedy else _shift(mdp, Fraction(residual.own_low) - error, upward=False)
     return Certificate(
-        lower=_outward(values, _down(lower), -math.inf),
-        upper=_outward(values, _up(upper), math.inf),
+        lower=values + _down(lower - _addition(residual.size, lower)),
+        upper=values + _up(upper + _addition(residual.size, upper)),
         policy_loss=max(0.0, _up(upper - own)),
     )
 
@@ -97,9 +97,9 @@ def _shift(mdp: MDP, change: Fraction, upward: bool) -> Fraction:
     return change / (1 - Fraction(mdp.discount) * Fraction(row_sum))
 
 
-def _outward(values: FloatArray, shift: float, direction: float) -> FloatArray:
-    result = values + shift
-    return np.nextafter(result, direction, out=result)
+def _addition(size: float, shift: Fraction) -> Fraction:
+    """What adding a shift to values of at most this size can lose to rounding."""
+    return 4 * UNIT * (Fraction(size) + abs(shift)) + UNDERFLOW
 
 
 def _up(x: Fraction) -> float:

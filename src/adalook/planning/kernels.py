@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.mdp.kernels import compiled
+from adalook.mdp.kernels import compiled, inlined
 from adalook.mdp.rows import LONG_ROW
 
 
-@compiled
+@inlined
 def expectation(indptr, indices, data, row, v):
     """Σ p v over one row; long rows are summed with compensation (Neumaier)."""
     start, stop = indptr[row], indptr[row + 1]
     total = 0.0
+    lost = 0.0
     if stop - start <= LONG_ROW:
         for k in range(start, stop):
             total += data[k] * v[indices[k]]
-        return total
-    lost = 0.0
-    for k in range(start, stop):
-        x = data[k] * v[indices[k]]
-        t = total + x
-        lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
-        total = t
+    else:
+        for k in range(start, stop):
+            x = data[k] * v[indices[k]]
+            t = total + x
+            lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
+            total = t
     return total + lost
 
 
@@ -37,44 +37,47 @@ def hub_expectations(indptr, indices, data, v, hub):
         hub[row] = expectation(indptr, indices, data, row, v)
 
 
-@compiled
+@inlined
 def ahead(code, indptr, indices, data, hub, v):
     """Expected value of the state that a transition code leads to."""
     if code >= 0:
-        return v[code]
-    row = -2 - code
-    if row < len(hub):
-        return hub[row]
-    return expectation(indptr, indices, data, row, v)
+        result = v[code]
+    elif -2 - code < len(hub):
+        result = hub[-2 - code]
+    else:
+        result = expectation(indptr, indices, data, -2 - code, v)
+    return result
 
 
 @compiled
 def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action):
     """T v and a greedy policy into best, action (S,); the policy's own action wins ties.
 
-    Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|.
+    Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|. Choices are written as selections, not
+    branches: which action wins is unpredictable, and a processor that guesses wrong waits.
     """
     num_states, num_actions = codes.shape
     low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
     for s in range(num_states):
-        now = v[s]
         chosen = policy[s]
-        own = rewards[s, chosen] + discount * ahead(codes[s, chosen], indptr, indices, data, hub, v)
-        top = own
+        top, own = -np.inf, -np.inf
         top_action = chosen
         for a in range(num_actions):
             code = codes[s, a]
-            if code == -1 or a == chosen:
+            if code == -1:
                 continue
             q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, v)
-            if q > top:
-                top = q
-                top_action = a
+            top_action = a if q > top else top_action
+            top = q if q > top else top
+            own = q if a == chosen else own
         best[s] = top
-        action[s] = top_action
-        low, high = min(low, top - now), max(high, top - now)
-        own_low, own_high = min(own_low, own - now), max(own_high, own - now)
-        size = max(size, abs(now))
+        action[s] = chosen if own == top else top_action
+        gain, drift, magnitude = top - v[s], own - v[s], abs(v[s])
+        low = gain if gain < low else low
+        high = gain if gain > high else high
+        own_low = drift if drift < own_low else own_low
+        own_high = drift if drift > own_high else own_high
+        size = magnitude if magnitude > size else size
     return low, high, own_low, own_high, size
 
 
@@ -174,9 +177,8 @@ def wave(
                     continue
                 pairs += 1
                 q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, u)
-                if q > top:
-                    top = q
-                    top_action = a
+                top_action = a if q > top else top_action
+                top = q if q > top else top
             new_value[i] = top
             new_action[i] = top_action
         level += 1
@@ -214,7 +216,9 @@ def sweep(reward, code, indptr, indices, data, hub, discount, v, out):
     for s in range(len(v)):
         new = reward[s] + discount * ahead(code[s], indptr, indices, data, hub, v)
         out[s] = new
-        low, high = min(low, new - v[s]), max(high, new - v[s])
+        change = new - v[s]
+        low = change if change < low else low
+        high = change if change > high else high
     return low, high
 
 
