@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,38 +125,50 @@ def probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolA
     """Check S·A CSR rows; return their probabilities in float64 (float32 rows normalised)."""
     num_states, num_actions = offered.shape
 
-    def pair(entry: int) -> str:
-        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+    def pair(row: int) -> str:
         return f"state {row // num_actions}, action {row % num_actions}"
+
+    return row_table(indptr, indices, data, offered.ravel(), num_states, pair)
+
+
+def row_table(
+    indptr: IntArray, indices: IntArray, data: Any, used: BoolArray, num_states: int, owner: Callable[[int], str]
+) -> FloatArray:
+    """Check CSR rows over `num_states` successors, those that are not `used` only for range and sign.
+
+    `owner(row)` says in an error whose row it is. Returns what `probabilities` does.
+    """
+
+    def at(entry: int) -> str:
+        return owner(int(np.searchsorted(indptr, entry, side="right")) - 1)
 
     if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < num_states):
         k = int(np.argmax((indices < 0) | (indices >= num_states)))
         raise ModelError(
-            f"a successor of {pair(k)} is out of range", expected=f"0 to {num_states - 1}", got=int(indices[k])
+            f"a successor of {at(k)} is out of range", expected=f"0 to {num_states - 1}", got=int(indices[k])
         )
     finite = np.isfinite(data)
     if not finite.all():
         k = int(np.argmin(finite))
         raise ModelError(
-            f"the probability of {pair(k)}, successor {indices[k]} is not finite",
+            f"the probability of {at(k)}, successor {indices[k]} is not finite",
             expected="a number in [0, 1]",
             got=data[k],
         )
     if len(data) and data.min() < 0:
         k = int(np.argmax(data < 0))
         raise ModelError(
-            f"the probability of {pair(k)}, successor {indices[k]} is negative",
+            f"the probability of {at(k)}, successor {indices[k]} is negative",
             expected="a number in [0, 1]",
             got=data[k],
         )
     wide = np.array(data, np.float64)
     per_entry = max(ROW_SUM_TOLERANCE, 4.0 * float(np.finfo(data.dtype).eps)) if data.dtype.kind == "f" else 0.0
-    row, total = kernels.worst_row_sum(indptr, wide, offered.ravel(), per_entry, ROW_SUM_CAP * per_entry)
+    row, total = kernels.worst_row_sum(indptr, wide, used, per_entry, ROW_SUM_CAP * per_entry)
     if row >= 0:
-        s, a = divmod(int(row), num_actions)
         nothing = total == 0.0
         raise ModelError(
-            f"the probabilities of state {s}, action {a} do not sum to one",
+            f"the probabilities of {owner(int(row))} do not sum to one",
             expected=f"1 within {per_entry:.0e} per successor",
             got=repr(float(total)),
             remedy="if the state does not offer this action pass mask=; if the episode ends here lead to a sink state"

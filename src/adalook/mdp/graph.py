@@ -34,3 +34,10 @@ class Predecessors:
         users = np.empty(num_states if rows.num_hubs else 0, codes.dtype)
         count = kernels.hub_users(codes, rows.num_hubs, users) if rows.num_hubs else 0
         return cls(start, sources, users[:count].copy())
+
+
+def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 64) -> float:
+    """Mean size of the neighbourhood four steps ahead over that of two steps, from states spread evenly."""
+    roots = np.unique(np.linspace(0, len(codes) - 1, sample).astype(np.int64))
+    near, far = kernels.neighbourhoods(codes, rows.indptr, rows.indices, rows.num_hubs, roots)
+    return float(far / near)

@@ -161,3 +161,38 @@ def normalise_rows(indptr, data):
         if total > 0.0:
             for k in range(indptr[r], indptr[r + 1]):
                 data[k] /= total
+
+
+@compiled
+def neighbourhoods(codes, indptr, indices, num_hubs, roots):
+    """Number of states within two and within four steps of each root, hubs not followed: (sum, sum)."""
+    stamp = np.zeros(codes.shape[0], np.int64)
+    queue = np.empty(codes.shape[0], np.int64)
+    near = far = 0
+    for i in range(len(roots)):
+        queue[0] = roots[i]
+        stamp[roots[i]] = i + 1
+        head, tail = 0, 1
+        for step in range(4):
+            end = tail
+            while head < end:
+                s = queue[head]
+                head += 1
+                for a in range(codes.shape[1]):
+                    code = codes[s, a]
+                    row = -2 - code
+                    if code >= 0:
+                        if stamp[code] != i + 1:
+                            stamp[code] = i + 1
+                            queue[tail] = code
+                            tail += 1
+                    elif num_hubs <= row:
+                        for k in range(indptr[row], indptr[row + 1]):
+                            if stamp[indices[k]] != i + 1:
+                                stamp[indices[k]] = i + 1
+                                queue[tail] = indices[k]
+                                tail += 1
+            if step == 1:
+                near += tail
+        far += tail
+    return near, far

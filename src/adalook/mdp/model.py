@@ -20,7 +20,7 @@ import numpy as np
 from adalook.arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp import checks
-from adalook.mdp.graph import Predecessors
+from adalook.mdp.graph import Predecessors, neighbourhood_growth
 from adalook.mdp.layout import Layout
 from adalook.mdp.rows import LONG_ROW, NOT_OFFERED, Rows, compress, index_type, no_rows, row_sum_bounds
 
@@ -179,6 +179,11 @@ class MDP:
     def predecessors(self) -> Predecessors:
         """Who can reach each state in one step, made when first asked for."""
         return Predecessors.of(self.codes, self.rows)
+
+    @cached_property
+    def growth(self) -> float:
+        """How much larger the neighbourhood of four steps is than that of two: 3 on a grid, huge on a random graph."""
+        return neighbourhood_growth(self.codes, self.rows)
 
     @property
     def nbytes(self) -> int:

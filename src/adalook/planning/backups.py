@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
-from adalook.planning import kernels
+from adalook.planning import kernels, threads
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -40,10 +40,14 @@ def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
     best = np.empty_like(values)
     action = np.empty_like(policy)
     hub = hub_expectations(mdp, values)
-    extremes = kernels.backup(
-        mdp.rewards, mdp.codes, *table(mdp), hub, values, policy, mdp.discount, best, action
-    )
-    return Backup(best, action, hub, Residual(*extremes))
+    arguments = (mdp.rewards, mdp.codes, *table(mdp), hub, values, policy, mdp.discount, best, action)
+    n = mdp.num_states
+    if threads.worthwhile(mdp.num_pairs + len(mdp.rows.indices)):
+        low, high, own_low, own_high, size = zip(*threads.split(kernels.backup, n, arguments), strict=True)
+        residual = Residual(min(low), max(high), min(own_low), max(own_high), max(size))
+    else:
+        residual = Residual(*kernels.backup(*arguments, 0, n))
+    return Backup(best, action, hub, residual)
 
 
 def hub_expectations(mdp: MDP, values: FloatArray) -> FloatArray:

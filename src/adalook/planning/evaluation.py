@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
-from adalook.planning import kernels
+from adalook.planning import kernels, threads
 from adalook.planning.backups import table
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Evaluator:
         self._used = np.empty(MAX_LEAVES + 1, np.int64)
         self._bandwidth: int | None = None
         self._direct_pays = False
+        self._entries = mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
+        """About what a sweep reads."""
 
     def rows_of(self, policy: IntArray) -> Policy:
         mdp = self.mdp
@@ -137,9 +139,11 @@ class Evaluator:
         """Sweep in place of `values`; returns (values, count, span reached, rate of the last sweep)."""
         mdp = self.mdp
         spare, hub = np.empty_like(values), np.empty(mdp.rows.num_hubs)
-        count, low, high, before = kernels.sweeps(
-            rows.reward, rows.code, *table(mdp), hub, mdp.discount, values, spare, most, span
-        )
+        arguments = (rows.reward, rows.code, *table(mdp), hub, mdp.discount)
+        if threads.worthwhile(self._entries):
+            count, low, high, before = _sweep_in_threads(arguments, values, spare, most, span)
+        else:
+            count, low, high, before = kernels.sweeps(*arguments, values, spare, most, span)
         result = spare if count % 2 else values
         # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
         common = low if low > 0 else high if high < 0 else 0.0
@@ -176,10 +180,9 @@ class Evaluator:
         """Whether a banded factorisation would cost less than the sweeps that seem to be left."""
         mdp = self.mdp
         n = mdp.num_states
-        entries = n + len(mdp.rows.indices) / max(1, mdp.num_actions)
-        gain = sweeps_left * entries * SWEEP_ENTRY_COST
+        gain = sweeps_left * self._entries * SWEEP_ENTRY_COST
         if self._bandwidth is None:
-            if gain < 100 * entries:  # finding the bandwidth costs about as much
+            if gain < 100 * self._entries:  # finding the bandwidth costs about as much
                 return False
             self._bandwidth = _bandwidth(self._matrix(rows))
         width = min(self._bandwidth, n)
@@ -234,6 +237,23 @@ class Evaluator:
                 self._matrix(rows).tocsr(), rows.reward, x0=start, rtol=0.0, atol=span, maxiter=1_000, callback=count
             )
         return (values if np.isfinite(values).all() else None), products
+
+
+def _sweep_in_threads(
+    arguments: tuple[Any, ...], values: FloatArray, spare: FloatArray, most: int, span: float
+) -> tuple[int, float, float, float]:
+    """`kernels.sweeps`, each sweep split over the cores."""
+    low, high, before, count = -math.inf, math.inf, math.inf, 0
+    while count < most:
+        before = high - low
+        old, new = (values, spare) if count % 2 == 0 else (spare, values)
+        kernels.hub_expectations(*arguments[2:5], old, arguments[5])
+        parts = threads.split(kernels.sweep, len(values), (*arguments, old, new))
+        low, high = min(part[0] for part in parts), max(part[1] for part in parts)
+        count += 1
+        if high - low <= span:
+            break
+    return count, low, high, before
 
 
 def _bandwidth(matrix: csc_array) -> int:

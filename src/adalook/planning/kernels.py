@@ -50,15 +50,15 @@ def ahead(code, indptr, indices, data, hub, v):
 
 
 @compiled
-def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action):
-    """T v and a greedy policy into best, action (S,); the policy's own action wins ties.
+def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action, first, last):
+    """T v and a greedy policy into best, action of states first..last-1; the policy's own action wins ties.
 
     Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|. Choices are written as selections, not
     branches: which action wins is unpredictable, and a processor that guesses wrong waits.
     """
-    num_states, num_actions = codes.shape
+    num_actions = codes.shape[1]
     low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
-    for s in range(num_states):
+    for s in range(first, last):
         chosen = policy[s]
         top, own = -np.inf, -np.inf
         top_action = chosen
@@ -167,6 +167,9 @@ def wave(
         if size > widest or spent + size * num_actions > budget:
             return level, num_changed, True
         pairs = 0
+        level += 1
+        levels -= 1
+        num_changed = 0
         for i in range(size):
             s = front[i]
             top = u[s]
@@ -179,13 +182,20 @@ def wave(
                 q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, u)
                 top_action = a if q > top else top_action
                 top = q if q > top else top
-            new_value[i] = top
-            new_action[i] = top_action
-        level += 1
-        levels -= 1
+            if frozen:
+                if top - u[s] > spread:
+                    u[s] = top
+                    action[s] = top_action
+                    depth[s] = level
+                    changed[num_changed] = s
+                    num_changed += 1
+            else:
+                new_value[i] = top
+                new_action[i] = top_action
         spent += pairs
         work[level] = pairs
-        num_changed = 0
+        if frozen:
+            continue
         for i in range(size):
             s = front[i]
             if new_value[i] - u[s] > spread:
@@ -209,11 +219,10 @@ def policy_rows(rewards, codes, policy, reward, code):
 
 
 @compiled
-def sweep(reward, code, indptr, indices, data, hub, discount, v, out):
-    """out = T_π v; returns (min, max) of out − v."""
-    hub_expectations(indptr, indices, data, v, hub)
+def sweep(reward, code, indptr, indices, data, hub, discount, v, out, first, last):
+    """out = T_π v for states first..last-1, given the hubs' expectations; returns (min, max) of out − v."""
     low, high = np.inf, -np.inf
-    for s in range(len(v)):
+    for s in range(first, last):
         new = reward[s] + discount * ahead(code[s], indptr, indices, data, hub, v)
         out[s] = new
         change = new - v[s]
@@ -232,10 +241,9 @@ def sweeps(reward, code, indptr, indices, data, hub, discount, v, spare, most, t
     count = 0
     while count < most:
         before = high - low
-        if count % 2 == 0:
-            low, high = sweep(reward, code, indptr, indices, data, hub, discount, v, spare)
-        else:
-            low, high = sweep(reward, code, indptr, indices, data, hub, discount, spare, v)
+        old, new = (v, spare) if count % 2 == 0 else (spare, v)
+        hub_expectations(indptr, indices, data, old, hub)
+        low, high = sweep(reward, code, indptr, indices, data, hub, discount, old, new, 0, len(v))
         count += 1
         if high - low <= target:
             break
@@ -427,3 +435,4 @@ def count_different(one, other):
     for s in range(len(one)):
         count += one[s] != other[s]
     return count
+

@@ -39,6 +39,7 @@ class Lookahead:
         switch: gains of level one must exceed this …
         spread: … and gains of deeper levels this.
         price: (state, action) queries of a new iteration, one full backup plus one evaluation.
+        exact: whether v is V^π as far as float64 allows.
     """
 
     def __init__(
@@ -50,8 +51,9 @@ class Lookahead:
         switch: float,
         spread: float,
         price: int,
+        exact: bool,
     ) -> None:
-        self.mdp, self.start, self.price = mdp, values, price
+        self.mdp, self.start, self.price, self.exact = mdp, values, price, exact
         self.spread = max(switch, spread)
         self.values, self.actions = first.values, first.actions
         self.level = 1

@@ -32,7 +32,7 @@ class Precision:
     fine: float
     """Enough to certify the tolerance."""
     coarse: float
-    """The span of the last full backup's change: there is no point in knowing much more than that."""
+    """What the policies to come will change anyway: there is no point in knowing much more than that."""
 
 
 class EvaluationPlan(Protocol):
@@ -84,7 +84,7 @@ class RoughEvaluation:
     ) -> Evaluation:
         if precision.fine == 0.0:
             return evaluator.exactly(policy, values, 0.0)
-        return evaluator.roughly(policy, values, self.share * precision.coarse)
+        return evaluator.roughly(policy, values, max(precision.fine, self.share * precision.coarse))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from adalook.planning.backups import Backup, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
 from adalook.planning.evaluation import Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
-from adalook.planning.method import Method, NoEvaluation, Precision, Step
+from adalook.planning.method import Method, NoEvaluation, Precision, RoughEvaluation, Step
 from adalook.planning.queries import Counter, Improvement, Queries, horizon
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.watch import Watch
@@ -34,6 +34,8 @@ from adalook.planning.wlpi import WLPI
 DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
+ROUGH_SPREAD = 0.1
+"""On roughly evaluated values, lookahead follows changes above this share of the largest."""
 
 
 def solve(
@@ -108,7 +110,7 @@ class _Loop:
         self.evaluator, self.counter = Evaluator(mdp), Counter(mdp)
         self.values: FloatArray = np.zeros(mdp.num_states)
         self.fine = self.tolerance * (1.0 - mdp.discount) / 8.0
-        self.coarse = math.inf
+        self.coarse = mdp.largest_reward
         self.seen: set[int] = set()
         self.fallback = False
         self.certificate_seconds = 0.0
@@ -117,32 +119,42 @@ class _Loop:
         """Evaluate, back up, improve; decide whether that was enough."""
         mdp, policy = self.mdp, self.policy
         evaluation = self.method.plan.evaluate(
-            self.evaluator, policy, self.values, Precision(self.fine, min(self.coarse, mdp.largest_reward))
+            self.evaluator, policy, self.values, Precision(self.fine, self.coarse)
         )
         first = backup(mdp, evaluation.values, policy)
         self.evaluated, self.residual, self.greedy = evaluation.values, first.residual, not evaluation.exact
         began = watch.seconds
         loss = loss_bound(mdp, first.residual, self.greedy)
         self.certificate_seconds += watch.seconds - began
-        step = self._improve(evaluation, first) if evaluation.exact else Step(first.values, first.actions)
+        step = self._improve(evaluation, first)
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
         self._judge(evaluation, loss, int(changed))
         self.values, self.policy = step.values, step.actions
-        self.coarse = first.residual.high - first.residual.low
+        # As long as many actions change, knowing this policy's values well is wasted; once none does, it is all.
+        self.coarse = (first.residual.high - first.residual.low) * min(1.0, 10.0 * changed / mdp.num_states)
         return self._record(evaluation, step, int(changed), loss, watch)
 
     def _improve(self, evaluation: Evaluation, first: Backup) -> Step:
-        """Let the method look ahead from an exactly evaluated policy."""
+        """Let the method look ahead, with thresholds that tell a gain from an error.
+
+        Values that were evaluated roughly are taken as value iteration takes them: T v whole. If T v >= v the
+        method may still look ahead, for then whatever it raises stays a lower bound.
+        """
         mdp, method, policy = self.mdp, self.method, self.policy
-        keep = 1.0 - mdp.discount * mdp.row_sums[1]
         rounding = rounding_bound(mdp, first.residual.size)
-        error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep
-        switch, spread = 2.0 * error + rounding, (2.0 * error + rounding) / keep
+        if evaluation.exact:
+            keep = 1.0 - mdp.discount * mdp.row_sums[1]
+            error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep
+            switch, spread = 2.0 * error + rounding, (2.0 * error + rounding) / keep
+        elif isinstance(method.plan, RoughEvaluation) and first.residual.low >= -rounding:
+            switch, spread = 0.0, ROUGH_SPREAD * (first.residual.high - first.residual.low)
+        else:
+            return Step(first.values, first.actions)
 
         def look(start: Backup) -> Lookahead:
             price = mdp.num_pairs + evaluation.sweeps * mdp.num_states
-            return Lookahead(mdp, evaluation.values, policy, start, switch, spread, price)
+            return Lookahead(mdp, evaluation.values, policy, start, switch, spread, price, evaluation.exact)
 
         ahead = look(first)
         if not method.uniform and not self.fallback:

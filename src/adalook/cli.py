@@ -1,0 +1,305 @@
+"""The command line: a subcommand is one commented dataclass, which is its help, and one function that runs it.
+
+Everything heavy is imported inside functions, so that help and complaints come at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from adalook.errors import AdalookError, ArgumentError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from adalook.planning.method import Method
+    from adalook.planning.solution import Solution
+
+CONVERGED, UNREAD, BAD_ARGUMENTS, NOT_CONVERGED, KILLED = 0, 1, 2, 3, 130
+
+ABOUT = """Planning that looks ahead only as far as each state needs.
+
+Exit codes: 0 converged; 2 something is wrong with the arguments or files; 3 stopped before that, by a limit or by
+Ctrl-C (the best answer so far is still printed and written). adalook --version prints the version."""
+
+
+def _option(kind: type, metavar: str) -> Any:
+    """An option that may be left out."""
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=lambda words: kind(words[0]),
+        is_instance=lambda value: value is None or isinstance(value, kind),
+        str_from_instance=lambda value: ["none" if value is None else str(value)],
+    )
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a model and print the answer with its certificate.
+
+    Exit code 0: converged; 2: wrong arguments; 3: stopped by a limit or Ctrl-C, with the best answer so far.
+
+    Example: adalook solve 'zoo:maze?size=100&seed=1' --method hpi:3 --out maze
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with chain, forest, garnet, gridworld or maze, such as
+    'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
+    have other plans with & and ?."""
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "wlpi"
+    """vi | pi | mpi:SWEEPS | hpi:DEPTH | tlpi:KAPPA (g^3 is the discount cubed) | qlpi:DEPTH=SHARE,… such as
+    qlpi:2=0.1,4=0.05,8=0.02 | wlpi | wlpi:DEPTH."""
+    prior: Annotated[str | None, _option(str, "PRIOR")] = None
+    """What tlpi and qlpi go by: few:N, the values after N iterations of PI; squares:K, the model merged in K×K squares;
+    exact. Without it few:3."""
+    discount: Annotated[float | None, _option(float, "GAMMA")] = None
+    """The model's discount; .umb files carry none and need it."""
+    tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
+    """Stop when the policy's loss is certified below this; 0: when no action can be improved."""
+    max_iterations: Annotated[int | None, _option(int, "N")] = None
+    """Stop after this many passes."""
+    max_seconds: Annotated[float | None, _option(float, "SECONDS")] = None
+    """Stop after the first pass that ends later than this."""
+    out: Annotated[Path | None, _option(Path, "DIR")] = None
+    """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
+    json: bool = False
+    """Print one JSON object instead of a summary."""
+    progress: bool = True
+    """Show a live line while solving, if standard error is a terminal."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Solve the paper's 30×30 maze with every method, compare what they cost, draw how deep they looked."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo")
+    """Where the pictures go."""
+
+
+def run_solve(options: Solve) -> int:
+    """`adalook solve`."""
+    from adalook.arguments import build_method, build_model
+    from adalook.planning.record import describe, make_directory, save_solution
+    from adalook.planning.solve import solve
+
+    mdp = build_model(options.source, options.discount)
+    if options.out is not None:
+        make_directory(options.out)
+    method, prior = build_method(options.method, options.prior, mdp)
+    solution = solve(
+        mdp,
+        method,
+        tolerance=options.tolerance,
+        max_iterations=options.max_iterations,
+        max_seconds=options.max_seconds,
+        progress=options.progress and sys.stderr.isatty(),
+    )
+    files: list[Path] = []
+    try:
+        if options.out is not None:
+            files += save_solution(solution, mdp, options.out, source=options.source, prior=prior)
+            if mdp.layout is not None:
+                from adalook.report.picture import draw_solution
+
+                files += draw_solution(options.out)
+    finally:  # an answer that could not be written is still an answer
+        about = describe(solution, mdp, source=options.source, prior=prior) | {"files": [str(path) for path in files]}
+        if options.json:
+            print(json.dumps(about, allow_nan=False))
+        else:
+            _print_summary(about, solution)
+    return CONVERGED if solution.converged else NOT_CONVERGED
+
+
+def _print_summary(about: dict[str, Any], solution: Solution) -> None:
+    from rich.table import Table
+
+    model, prior, low_high = about["model"], about["prior"], about["value_range"]
+    counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
+    root = "" if counts["root"] is None else f", {counts['root']:,} root"
+    ways = ", ".join(dict.fromkeys(iteration.evaluation for iteration in solution.trace))
+    rows = {
+        "model": f"{model['source']}: {model['states']:,} states, {model['actions']} actions, "
+        f"discount {model['discount']:g}",
+        "method": about["method"],
+        "prior": f"{prior['kind']}, for {prior['queries']:,} queries and {prior['seconds']:.3g} s" if prior else "",
+        "status": f"{solution.status.value}: {about['message']}",
+        "iterations": f"{about['iterations']:,} that changed the policy, in {about['passes']:,} passes",
+        "policy loss": f"<= {solution.policy_loss:.3g}, certified",
+        "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
+        "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
+        "evaluation": ways,
+        "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
+        "wrote": "\n".join(about["files"]),
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, text)
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def run_demo(options: Demo) -> int:
+    """`adalook demo`."""
+    import numpy as np
+
+    import adalook as al
+    from adalook.planning.record import make_directory, save_solution
+    from adalook.report.picture import draw_solution
+
+    console = _console()
+    make_directory(options.out)
+    console.print("The paper's 30×30 maze, from a random policy, by every method until nothing can be improved.")
+    console.print("(The first run on a machine compiles the kernels, some ten seconds; they are kept for the next.)")
+    mdp = al.zoo.maze(size=30, seed=0, discount=0.98)
+    start = np.random.default_rng(0).integers(0, mdp.num_actions, mdp.num_states)
+    prior = al.priors.exact(mdp)
+    methods: dict[str, Method] = {
+        "PI": al.PolicyIteration(),
+        "2-PI": al.HPI(2),
+        "4-PI": al.HPI(4),
+        "TLPI κ=γ³": al.TLPI(mdp.discount**3, prior),
+        "QLPI 2,4,8": al.QLPI({2: 0.1, 4: 0.05, 8: 0.02}, prior),
+        "WLPI": al.WLPI(),
+    }
+    solutions: dict[str, Solution] = {}
+    for name, method in methods.items():
+        runs = [al.solve(mdp, method, initial_policy=start, tolerance=0.0) for _ in range(4)]
+        solutions[name] = min(runs[1:], key=lambda solution: solution.seconds)
+    _print_comparison(console, solutions)
+    for name, directory in (("WLPI", options.out / "wlpi"), ("QLPI 2,4,8", options.out / "qlpi")):
+        source = "zoo:maze?size=30&seed=0&discount=0.98"
+        save_solution(solutions[name], mdp, directory, source=source)
+        console.print(f"Depth used per state by {name}: {', '.join(map(str, draw_solution(directory)))}")
+    return CONVERGED
+
+
+def _print_comparison(console: Console, solutions: dict[str, Solution]) -> None:
+    from rich.table import Table
+
+    table = Table("method", "prior")
+    for heading in (
+        "iterations",
+        "queries\n(root)",
+        "queries\n(shared)",
+        "root +\nsimulated",
+        "time\nms",
+        "certified\nerror",
+    ):
+        table.add_column(heading, justify="right")
+    for name, solution in solutions.items():
+        queries = solution.queries
+        table.add_row(
+            name,
+            "V*, free" if name.startswith(("TLPI", "QLPI")) else "none",
+            f"{solution.iterations}",
+            f"{queries.improvement['root']:,}",
+            f"{queries.improvement['shared']:,}",
+            f"{queries.total():,}",
+            f"{1e3 * solution.seconds:.1f}",
+            f"{solution.policy_loss:.1e}",
+        )
+    console.print(table)
+    totals = {name: solution.queries.total() for name, solution in solutions.items()}
+    rival = min((name for name in totals if name != "WLPI"), key=lambda name: totals[name])
+    console.print(
+        f"All find an optimal policy. WLPI, which needs no prior, asks {totals['PI'] / totals['WLPI']:.1f} times fewer "
+        f"queries than PI and {totals[rival] / totals['WLPI']:.1f} times fewer than the next best, {rival} "
+        "(root + simulated evaluation; time is the best of 3)."
+    )
+
+
+COMMANDS: dict[str, tuple[type, Callable[[Any], int]]] = {"solve": (Solve, run_solve), "demo": (Demo, run_demo)}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Whatever is wrong with the arguments takes one line on stderr."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:
+        from adalook import __version__
+
+        print(f"adalook {__version__}")
+        return CONVERGED
+    try:
+        options = _parse(arguments)
+        if options is None:
+            return CONVERGED
+        run = next(run for kind, run in COMMANDS.values() if isinstance(options, kind))
+        code = run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
+    except (AdalookError, OSError) as error:
+        return _complain(str(error))
+    except MemoryError as error:
+        return _complain(f"out of memory: {error}")
+    except KeyboardInterrupt:
+        print("adalook: interrupted", file=sys.stderr)
+        return KILLED
+
+
+def _parse(arguments: list[str]) -> Any:
+    """The options of the command that was asked for; None if it was only asked for help."""
+    commands: dict[str, Callable[..., Any]] = {name: kind for name, (kind, _) in COMMANDS.items()}
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.extras.subcommand_cli_from_dict(commands, prog="adalook", description=ABOUT, args=arguments)
+    except SystemExit as end:
+        if not end.code:
+            return None
+        raise ArgumentError(_first_words(complaint.getvalue()), remedy="see adalook --help") from None
+
+
+def _first_words(box: str) -> str:
+    """What is wrong, out of the box that tyro draws around it with explanations, hints and help."""
+    sections: list[list[str]] = [[]]
+    for line in box.splitlines():
+        text = re.sub(r"\x1b\[[0-9;]*m", "", line).strip(" │|")
+        if re.match(r"[╭╰+]|[─-]{5}", text):  # the frame, and the rules between sections
+            sections.append([])
+        else:
+            sections[-1].append(text)
+    parts = [section for section in sections if any(section)]
+    if not parts:
+        return "the arguments are wrong"
+    paragraph = parts[0][: parts[0].index("")] if "" in parts[0] else parts[0]
+    if paragraph[0].startswith("Missing from"):
+        paragraph = paragraph[:2]  # the rest is the option's help
+    what = " ".join(" ".join(paragraph).split()).rstrip(".")
+    for hint in parts[1:]:
+        option = re.search(r"--[a-z-]+", " ".join(hint))
+        if hint[0].startswith("Available"):
+            return f"{what}. {hint[0]}"
+        if hint[0].startswith("Perhaps you meant") and option and option.group() not in what.split():
+            return f"{what}. Perhaps you meant {option.group()}"
+    return what
+
+
+def _complain(message: str) -> int:
+    print(f"adalook: error: {' '.join(message.split())}", file=sys.stderr)
+    return BAD_ARGUMENTS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

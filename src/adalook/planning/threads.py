@@ -1,0 +1,48 @@
+"""Large backups and sweeps split over the cores.
+
+Kernels run without Python's lock, so plain threads do. Every state's result is computed the same way whatever the
+number of threads, and extremes do not depend on order: the answer is the same, bit for bit.
+`ADALOOK_THREADS=1` in the environment turns it off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+LEAST_ENTRIES = 1_000_000
+"""Below this many entries, starting threads costs more than it saves."""
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def worthwhile(entries: int) -> bool:
+    """Whether a pass over this many entries should be split."""
+    return entries >= LEAST_ENTRIES and count() > 1
+
+
+def count() -> int:
+    """Threads to use: ADALOOK_THREADS, or one per core that this process may use."""
+    wish = os.environ.get("ADALOOK_THREADS", "")
+    return int(wish) if wish.isdigit() and int(wish) > 0 else len(os.sched_getaffinity(0))
+
+
+def split(kernel: Callable[..., Any], size: int, arguments: tuple[Any, ...]) -> list[Any]:
+    """Call kernel(*arguments, first, last) on equal parts of range(size); returns what the parts returned."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(count(), thread_name_prefix="adalook")
+    edges = [size * i // count() for i in range(count() + 1)]
+    parts = [_pool.submit(kernel, *arguments, first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    return [part.result() for part in parts]
+
+
+def _forget() -> None:
+    """A forked child has no threads: let it start its own."""
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_forget)
