@@ -208,7 +208,7 @@ def _read_array(member: IO[bytes], size: int, name: str, kind: Kind) -> np.ndarr
             if np.lib.format.read_magic(member) != (1, 0):
                 raise _damaged(f"the member {name} has the wrong version of the npy format", expected="1.0")
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(member, max_header_size=1000)
-    except FileError:
+    except (FileError, zipfile.BadZipFile):
         raise
     except Exception as error:  # numpy parses this header as Python and lets all kinds of errors through
         raise _damaged(f"the member {name} has a damaged npy header", got=repr(str(error)[:80])) from error

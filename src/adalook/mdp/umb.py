@@ -190,11 +190,11 @@ def _choice_rewards(
     if len(matching) != 1:
         raise FileError("the wanted rewards are not in the file", expected=f"one of {names}", got=repr(wanted))
     annotation = offered[matching[0]]
-    if annotation.probability_type is not None:
-        raise FileError(f"the rewards {matching[0]!r} are random", expected="numbers")
-    total = np.zeros(len(branches) - 1)
+    if annotation.probability_type is not None or not annotation.applies_to:
+        raise FileError(f"the rewards {matching[0]!r} are random or apply to nothing", expected="numbers")
+    total = np.full(len(branches) - 1, -0.0)  # unlike 0.0 it leaves every reward as it is, even -0.0
     with np.errstate(over="ignore", invalid="ignore"):  # the model's own checks refuse what overflows
-        for entity in sorted(set(annotation.applies_to or [])):
+        for entity in sorted(set(annotation.applies_to)):
             count = {"states": len(choices) - 1, "choices": len(total), "branches": len(probability)}[entity]
             values = archive.floats(f"annotations/rewards/{matching[0]}/{entity}/values.bin", count, annotation.type)
             if entity == "states":

@@ -57,11 +57,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Policy:
-    """The rows a policy uses: r_π (S,) and transition codes (S,)."""
+    """The rows a policy uses: r_π (S,), transition codes (S,), and the table of rows they refer to."""
 
     reward: FloatArray
     code: IntArray
     stochastic: int
+    rows: tuple[IntArray, IntArray, FloatArray]
 
 
 class Evaluator:
@@ -80,7 +81,23 @@ class Evaluator:
         mdp = self.mdp
         reward, code = np.empty(mdp.num_states), np.empty(mdp.num_states, mdp.codes.dtype)
         stochastic = kernels.policy_rows(mdp.rewards, mdp.codes, policy, reward, code)
-        return Policy(reward, code, int(stochastic))
+        return Policy(reward, code, int(stochastic), table(mdp))
+
+    def _gathered(self, rows: Policy) -> Policy:
+        """The same policy with its rows side by side in memory: worth it where sweeps read more than a cache holds."""
+        mdp = self.mdp
+        hubs, n = mdp.rows.num_hubs, mdp.num_states
+        indptr, indices, data = rows.rows
+        ends = np.zeros(hubs + n + 1, indptr.dtype)
+        ends[: hubs + 1] = indptr[: hubs + 1]
+        kernels.own_lengths(rows.code, indptr, hubs, ends[hubs:])
+        ends[hubs] = indptr[hubs]
+        np.cumsum(ends[hubs:], out=ends[hubs:])
+        new_indices, new_data = np.empty(int(ends[-1]), indices.dtype), np.empty(int(ends[-1]))
+        new_indices[: ends[hubs]], new_data[: ends[hubs]] = indices[: ends[hubs]], data[: ends[hubs]]
+        code = np.empty_like(rows.code)
+        kernels.gather_own(rows.code, indptr, indices, data, hubs, ends, new_indices, new_data, code)
+        return Policy(rows.reward, code, rows.stochastic, (ends, new_indices, new_data))
 
     def exactly(self, policy: IntArray, start: FloatArray, span: float) -> Evaluation:
         """Solve directly where that is cheap, otherwise until a sweep's change has at most this span."""
@@ -139,7 +156,7 @@ class Evaluator:
         """Sweep in place of `values`; returns (values, count, span reached, rate of the last sweep)."""
         mdp = self.mdp
         spare, hub = np.empty_like(values), np.empty(mdp.rows.num_hubs)
-        arguments = (rows.reward, rows.code, *table(mdp), hub, mdp.discount)
+        arguments = (rows.reward, rows.code, *rows.rows, hub, mdp.discount)
         if threads.worthwhile(self._entries):
             count, low, high, before = _sweep_in_threads(arguments, values, spare, most, span)
         else:
@@ -155,6 +172,8 @@ class Evaluator:
         """Sweeps, unless their measured rate says that a direct or a Krylov solve is cheaper."""
         if self._direct_pays:
             return Evaluation(self._lu(rows), LU, 1, exact=True)
+        if threads.worthwhile(self._entries):
+            rows = self._gathered(rows)
         values, count, reached, rate = self._sweep(rows, start.copy(), FIRST_SWEEPS, span)
         tried_krylov = False
         while reached > span and count < MOST_SWEEPS:
@@ -192,23 +211,19 @@ class Evaluator:
         """I − γ P_π."""
         from scipy.sparse import csr_array, eye_array
 
-        mdp = self.mdp
-        n = mdp.num_states
-        row = -2 - rows.code
-        lengths = np.where(rows.code >= 0, 1, 0)
-        stochastic = np.flatnonzero(rows.code < 0)
-        lengths[stochastic] = mdp.rows.indptr[row[stochastic] + 1] - mdp.rows.indptr[row[stochastic]]
-        indptr = np.zeros(n + 1, np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-        first = np.where(rows.code < 0, mdp.rows.indptr[np.maximum(row, 0)], 0)
-        entry = np.repeat(first, lengths) + within
-        certain = np.repeat(rows.code >= 0, lengths)
-        entry[certain] = 0
-        nothing = len(mdp.rows.indices) == 0
-        indices = np.where(certain, np.repeat(rows.code, lengths), 0 if nothing else mdp.rows.indices[entry])
-        data = np.where(certain, 1.0, 1.0 if nothing else mdp.rows.data[entry])
-        return (eye_array(n, format="csr") - mdp.discount * csr_array((data, indices, indptr), shape=(n, n))).tocsc()
+        n = self.mdp.num_states
+        indptr, indices, data = rows.rows
+        row = np.maximum(-2 - rows.code, 0)
+        certain = rows.code >= 0
+        lengths = np.where(certain, 1, (indptr[np.minimum(row + 1, len(indptr) - 1)] - indptr[row]))
+        ends = np.zeros(n + 1, np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        entry = np.repeat(indptr[row] - ends[:-1], lengths) + np.arange(ends[-1])
+        sure = np.repeat(certain, lengths)
+        columns, chances = np.repeat(rows.code, lengths), np.ones(len(sure))
+        columns[~sure], chances[~sure] = indices[entry[~sure]], data[entry[~sure]]
+        matrix = csr_array((chances, columns, ends), shape=(n, n))
+        return (eye_array(n, format="csr") - self.mdp.discount * matrix).tocsc()
 
     def _lu(self, rows: Policy) -> FloatArray:
         """Factorise, solve, and refine twice with the residual."""

@@ -172,8 +172,9 @@ def wave(
         num_changed = 0
         for i in range(size):
             s = front[i]
-            top = u[s]
-            top_action = action[s]
+            chosen = action[s]
+            top, own = u[s], u[s]
+            top_action = chosen
             for a in range(num_actions):
                 code = codes[s, a]
                 if code == -1:
@@ -182,6 +183,8 @@ def wave(
                 q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, u)
                 top_action = a if q > top else top_action
                 top = q if q > top else top
+                own = q if a == chosen else own
+            top_action = chosen if own == top else top_action
             if frozen:
                 if top - u[s] > spread:
                     u[s] = top
@@ -216,6 +219,27 @@ def policy_rows(rewards, codes, policy, reward, code):
         code[s] = codes[s, policy[s]]
         stochastic += code[s] < 0
     return stochastic
+
+
+@compiled
+def own_lengths(code, indptr, num_hubs, ends):
+    """ends[1:] = length of each state's own row (S,), zero where the move is certain or leads to a hub."""
+    for s in range(len(code)):
+        row = -2 - code[s]
+        ends[s + 1] = indptr[row + 1] - indptr[row] if row >= num_hubs else 0
+
+
+@compiled
+def gather_own(code, indptr, indices, data, hubs, new_indptr, new_indices, new_data, new_code):
+    """Copy each state's own row behind the hubs' rows, state after state, and renumber the codes accordingly."""
+    for s in range(len(code)):
+        row = -2 - code[s]
+        new_code[s] = -2 - hubs - s if row >= hubs else code[s]
+        if row >= hubs:
+            start, target = indptr[row], new_indptr[hubs + s]
+            for k in range(indptr[row + 1] - start):
+                new_indices[target + k] = indices[start + k]
+                new_data[target + k] = data[start + k]
 
 
 @compiled

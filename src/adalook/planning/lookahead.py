@@ -54,7 +54,7 @@ class Lookahead:
         exact: bool,
     ) -> None:
         self.mdp, self.start, self.price, self.exact = mdp, values, price, exact
-        self.spread = max(switch, spread)
+        self.dust, self.spread = switch, max(switch, spread)
         self.values, self.actions = first.values, first.actions
         self.level = 1
         self.wave_pairs = 0

@@ -52,7 +52,8 @@ class TLPI(PriorMethod):
 
     def improve(self, look: Lookahead) -> Step:
         prior = self.prior_values
-        threshold = self.kappa * np.abs(prior - look.start).max() - self.beta
+        # On the chain, distances equal the threshold but for rounding: dust must not decide.
+        threshold = self.kappa * np.abs(prior - look.start).max() - self.beta + look.dust
         deep = np.flatnonzero(np.abs(prior - look.values) > threshold)
         h = self.depth(look.mdp.discount)
         if h == 1 or not len(deep):

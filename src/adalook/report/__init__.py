@@ -64,7 +64,8 @@ def load_solution(directory: str | Path) -> SavedSolution:
 
     >>> load_solution("no/such/place")
     Traceback (most recent call last):
-    adalook.errors.FileError: cannot read no/such/place/solution.json: got No such file or directory. Make one with: …
+        ...
+    adalook.errors.FileError: cannot read no/such/place/solution.json: got No such file or directory. Make one with: ...
     """
     place = Path(directory)
     about = _read_about(place / "solution.json")

@@ -1,0 +1,1 @@
+"""Side by side with other solvers: `python -m benchmarks.planning`."""

@@ -1,0 +1,188 @@
+"""One measurement in a process of its own: `python -m benchmarks.child < job.json`.
+
+The job names a result file, which is rewritten as the work proceeds. Each step runs under a timer that ends the whole
+process, as no other way stops a solver that is busy in compiled code; the file then still says which step it was.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import adalook as al
+from benchmarks import models, peers
+
+EPSILON = 1e-6
+FINEST = 1e-12
+BUILD_LIMIT_SECONDS = 300.0
+LONG_SECONDS = 10.0
+"""A solve that takes longer than this is timed once."""
+ENOUGH_SECONDS, MOST_REPEATS = 0.5, 25
+"""Short solves are repeated until they add up to this much, or this often."""
+
+Record = dict[str, Any]
+
+
+class Journal:
+    """The result file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self.record: Record = {}
+
+    def write(self, **news: Any) -> None:
+        self.record.update(news)
+        self.path.write_text(json.dumps(self.record))
+
+    @contextmanager
+    def step(self, name: str, limit_seconds: float) -> Iterator[None]:
+        """A step that ends the process when it takes too long."""
+        self.write(step=name)
+        signal.setitimer(signal.ITIMER_REAL, limit_seconds)
+        yield
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def compare(job: Record, journal: Journal) -> None:
+    """Build, solve until accurate enough, then time; ours writes the reference, peers are held against it."""
+    spec, setting, limit = job["model"], job["options"], job["limit_seconds"]
+    with journal.step("build", BUILD_LIMIT_SECONDS):
+        solver_type = peers.SOLVERS[job["solver"]]
+        warm = solver_type(models.tiny(spec)).prepare(EPSILON, **setting)
+        mdp = models.build(spec)
+        began = time.perf_counter()
+        solver = solver_type(mdp)
+        solver.prepare(EPSILON, **setting)
+        journal.write(states=mdp.num_states, build_seconds=time.perf_counter() - began)
+    with journal.step("solve", limit):
+        warm()
+    epsilon = EPSILON
+    while True:
+        with journal.step("build", BUILD_LIMIT_SECONDS):
+            run = solver.prepare(epsilon, **setting)
+        with journal.step("solve", limit):
+            first, result = timed(run)
+        error = accuracy(solver.values(result), result, job["reference"])
+        journal.write(first_seconds=first, epsilon=epsilon, **error)
+        if error["accurate"] or epsilon <= FINEST:
+            break
+        epsilon /= 10.0
+    del result
+    times = [] if first <= LONG_SECONDS else [first]
+    while first <= LONG_SECONDS and not enough(times, job["repeats"]):
+        run = solver.prepare(epsilon, **setting)
+        with journal.step("solve", limit):
+            times.append(timed(run)[0])
+    journal.write(step="done", times=times, seconds=statistics.median(times))
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    result = run()
+    return time.perf_counter() - began, result
+
+
+def enough(times: list[float], repeats: int) -> bool:
+    return len(times) >= repeats and (sum(times) >= ENOUGH_SECONDS or repeats == 1 or len(times) >= MOST_REPEATS)
+
+
+def accuracy(values: np.ndarray, result: Any, reference: str) -> Record:
+    """How far from our values; within 1e-6 and our own certified error is accurate."""
+    if isinstance(result, al.Solution):
+        own = float(max((result.upper - values).max(), (values - result.lower).max()))
+        np.savez(reference, values=values, error=own)
+        return {
+            "error": own,
+            "accurate": bool(result.converged and own <= EPSILON),
+            "iterations": result.iterations,
+            "policy_loss": result.policy_loss,
+        }
+    with np.load(reference) as ours:
+        difference = float(np.abs(values - ours["values"]).max())
+        return {"error": difference, "accurate": difference <= EPSILON + float(ours["error"])}
+
+
+def grow(job: Record, journal: Journal) -> None:
+    """Time and memory of one maze. Memory is read after the first solve, against what the program itself takes."""
+    al.solve(models.tiny(job["model"]), tolerance=EPSILON)
+    start = resident_bytes()
+    with journal.step("build", BUILD_LIMIT_SECONDS):
+        seconds, mdp = timed(lambda: models.build(job["model"]))
+    journal.write(states=mdp.num_states, model_bytes=mdp.nbytes, build_seconds=seconds, build_peak_bytes=peak_bytes())
+    solver = peers.Adalook(mdp)
+    with journal.step("solve", job["limit_seconds"]):
+        first, solution = timed(solver.prepare(EPSILON))
+    peak = peak_bytes()
+    journal.write(
+        start_bytes=start,
+        peak_bytes=peak,
+        memory_ratio=(peak - start) / mdp.nbytes,
+        iterations=solution.iterations,
+        policy_loss=solution.policy_loss,
+        converged=solution.converged,
+    )
+    del solution
+    times = [first]
+    while not enough(times, job["repeats"]):
+        times.append(timed(solver.prepare(EPSILON))[0])
+    journal.write(step="done", times=times, seconds=statistics.median(times))
+
+
+def certify(job: Record, journal: Journal) -> None:
+    """Which share of a solve goes into the certificate."""
+    al.solve(models.tiny(job["model"]), tolerance=EPSILON)
+    mdp = models.build(job["model"])
+    solver = peers.Adalook(mdp)
+    al.solve(mdp, tolerance=EPSILON)
+    shares, times = [], []
+    while not enough(times, job["repeats"]):
+        solution = solver.prepare(EPSILON)()
+        times.append(solution.seconds)
+        shares.append(solution.certificate_seconds / solution.seconds)
+    journal.write(
+        step="done",
+        states=mdp.num_states,
+        times=times,
+        seconds=statistics.median(times),
+        shares=shares,
+        share=statistics.median(shares),
+    )
+
+
+def peak_bytes() -> int:
+    """Largest resident size so far (Linux counts in KiB, macOS in bytes)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def resident_bytes() -> int:
+    """Resident size now; where the system does not tell, the largest so far."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else peak_bytes()
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    journal = Journal(job["result"])
+    journal.write(step="start")
+    if job["memory_bytes"]:
+        resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
+    warnings.simplefilter("ignore")
+    try:
+        {"compare": compare, "grow": grow, "certify": certify}[job["task"]](job, journal)
+    except (Exception, SystemExit) as problem:
+        journal.write(failure=f"{type(problem).__name__}: {problem}".splitlines()[0][:200])
+
+
+if __name__ == "__main__":
+    main()

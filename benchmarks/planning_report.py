@@ -1,0 +1,214 @@
+"""How the planning benchmark is shown: a line per run, a table on the terminal, a page of Markdown, a plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Record = dict[str, Any]
+
+MEGA = 1e6
+INK, GUIDE = "#0072B2", "#6b6b6b"
+"""Blue and grey of the Okabe–Ito palette: told apart by everyone, and in print."""
+
+
+def outcome(run: Record) -> str:
+    """One run in a few words."""
+    if "seconds" not in run:
+        return str(run.get("failure", "no answer"))
+    words = [milliseconds(run["seconds"])]
+    if "error" in run:
+        words.append(f"error {run['error']:.1e}")
+    if run.get("epsilon", 1e-6) < 0.9e-6:
+        words.append(f"asked for {run['epsilon']:.0e}")
+    if not run.get("accurate", True):
+        words.append("not accurate enough: does not count")
+    if "memory_ratio" in run:
+        words.append(f"peak {run['memory_ratio']:.2f}× the model")
+    return ", ".join(words)
+
+
+def milliseconds(seconds: float) -> str:
+    value = 1e3 * seconds
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def goal(case: Record) -> str:
+    return "no slower" if case["goal"] == 1.0 else f"≥ {case['goal']:g}×"
+
+
+def verdict(met: bool) -> str:
+    return "yes" if met else "**no**"
+
+
+def others(case: Record) -> str:
+    """The best setting of every peer but the fastest; what went wrong where there is none."""
+    runs, parts = {run["name"]: run for run in case["peers"]}, []
+    for solver in dict.fromkeys(run["solver"] for run in case["peers"]):
+        name = case["best"].get(solver)
+        if name is None:
+            reasons = dict.fromkeys(outcome(run) for run in case["peers"] if run["solver"] == solver)
+            parts.append(f"{solver}: {'; '.join(reasons)}")
+        elif name != case["fastest"]:
+            parts.append(f"{name} {milliseconds(runs[name]['seconds'])}")
+    parts += [f"{solver} not installed" for solver in case["missing"]]
+    return "; ".join(parts)
+
+
+def row(case: Record) -> list[str]:
+    """The cells of one model in the main table."""
+    ours, runs = case["ours"], {run["name"]: run for run in case["peers"]}
+    fastest = runs.get(case["fastest"])
+    return [
+        case["name"],
+        f"{case['states']:,}" if case["states"] else "?",
+        milliseconds(ours["seconds"]) if "seconds" in ours else outcome(ours),
+        f"{fastest['name']} {milliseconds(fastest['seconds'])}" if fastest else "none",
+        f"{case['ratio']:.3g}×" if case["ratio"] else "?",
+        others(case),
+        f"{verdict(case['goal_met'])} ({goal(case)})",
+    ]
+
+
+HEADINGS = ["model", "states", "ours", "fastest peer", "ratio", "other peers", "goal met?"]
+
+
+def growth_rows(growth: Record) -> list[list[str]]:
+    return [
+        [
+            f"{item['size']}×{item['size']}",
+            f"{item['states']:,}",
+            f"{item['build_seconds']:.3g} s",
+            f"{item['seconds']:.3g} s",
+            str(item["iterations"]),
+            f"{item['model_bytes'] / MEGA:,.1f} MB",
+            f"{(item['peak_bytes'] - item['start_bytes']) / MEGA:,.1f} MB",
+            f"{item['memory_ratio']:.2f}×",
+            f"{item['peak_bytes'] / MEGA:,.1f} MB",
+        ]
+        if "seconds" in item
+        else [f"{item['size']}×{item['size']}", outcome(item), *[""] * 7]
+        for item in growth["rows"]
+    ]
+
+
+GROWTH_HEADINGS = ["maze", "states", "build", "solve", "iterations", "model", "peak above start", "ratio", "raw peak"]
+CERTIFICATE_HEADINGS = ["model", "states", "solve", "certificate", "goal met?"]
+
+
+def certificate_rows(certificate: Record) -> list[list[str]]:
+    return [
+        [
+            item["name"],
+            f"{item['states']:,}",
+            milliseconds(item["seconds"]),
+            f"{100 * item['share']:.2f} %",
+            f"{verdict(item['goal_met'])} (≤ {100 * certificate['goal']:g} %)",
+        ]
+        if "share" in item
+        else [item["name"], outcome(item), "", "", verdict(False)]
+        for item in certificate["rows"]
+    ]
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def markdown(results: Record, stem: str) -> str:
+    """The page that goes beside the JSON."""
+    box = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in box["versions"].items())
+    parts = [
+        "# Planning, side by side\n",
+        f"{box['cpu']}, {box['cores']} cores, {box['memory_bytes'] / 2**30:.0f} GiB, {box['system']}, Python "
+        f"{box['python']}; {versions}. {box['date'][:10]}.\n",
+        f"Ours is `al.solve(mdp, tolerance=1e-6)` with its certificate. Peers are held to the same accuracy: values within "
+        f"1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are medians of at least "
+        f"{results['repeats']} cold solves in a process of their own, at most {results['limit_seconds']:g} s each; "
+        "building the model, compiling and reading the answer out are apart. Ratio: fastest peer over ours.\n",
+    ]
+    if results["cases"]:
+        parts += [table(HEADINGS, [row(case) for case in results["cases"]])]
+    if results["growth"]:
+        last = results["growth"]["rows"][-1]
+        parts += [
+            "## Growth: mazes, γ = 0.999\n",
+            f"![Time against states]({stem}-growth.svg)\n",
+            "Each maze in a fresh process. *Peak above start* is the process's largest resident size, after building and one "
+            "solve, less its size once adalook was imported and had solved a tiny maze; *ratio* divides it by the model's "
+            "own arrays.\n",
+            table(GROWTH_HEADINGS, growth_rows(results["growth"])),
+            f"Peak at {last['size']}×{last['size']} at most {results['growth']['memory_goal']:g}× the model: "
+            f"{verdict(results['growth']['goal_met'])}.\n",
+        ]
+    if results["certificate"]:
+        parts += ["## Certificate: its share of a solve\n"]
+        parts += [table(CERTIFICATE_HEADINGS, certificate_rows(results["certificate"]))]
+    if results["cases"]:
+        parts += ["## Every setting\n"]
+        everything = [
+            [case["name"], run["name"], outcome(run), f"{run['build_seconds']:.3g} s" if "build_seconds" in run else ""]
+            for case in results["cases"]
+            for run in [case["ours"], *case["peers"]]
+        ]
+        parts += [table(["model", "setting", "outcome", "build"], everything)]
+    return "\n".join(parts)
+
+
+def show(results: Record, console: Console) -> None:
+    """The same tables on the terminal."""
+    shown = [("Planning, side by side", HEADINGS, [row(case) for case in results["cases"]])]
+    if results["growth"]:
+        shown.append(("Growth", GROWTH_HEADINGS, growth_rows(results["growth"])))
+    if results["certificate"]:
+        shown.append(("Certificate", CERTIFICATE_HEADINGS, certificate_rows(results["certificate"])))
+    for title, headings, rows in shown:
+        grid = Table(*headings, title=title)
+        for cells in rows:
+            grid.add_row(*(cell.replace("**no**", "[bold red]no[/]") for cell in cells))
+        if rows:
+            console.print(grid)
+    goals = [case["goal_met"] for case in results["cases"]]
+    goals += [results["growth"]["goal_met"]] if results["growth"] else []
+    goals += [item["goal_met"] for item in results["certificate"]["rows"]] if results["certificate"] else []
+    console.print(f"{sum(goals)} of {len(goals)} goals met")
+
+
+def plot(growth: Record, stem: Path) -> None:
+    """Solve time against states, both on log scales, with a line of slope one for linear growth."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [item for item in growth["rows"] if "seconds" in item]
+    if not rows:
+        return
+    states, seconds = [item["states"] for item in rows], [item["seconds"] for item in rows]
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    guide = [seconds[0] * count / states[0] for count in states]
+    axes.loglog(states, guide, "--", color=GUIDE, linewidth=1.2, label="linear growth")
+    axes.loglog(states, seconds, "o-", color=INK, linewidth=2, markersize=7, label="al.solve, tolerance 1e-6")
+    for item in rows:
+        axes.annotate(
+            f"{item['size']}×{item['size']}\n{item['seconds']:.2g} s",
+            (item["states"], item["seconds"]),
+            xytext=(8, -6),
+            textcoords="offset points",
+            fontsize=9,
+            va="top",
+        )
+    axes.set(xlabel="states", ylabel="seconds", title="Solving mazes with certificate, γ = 0.999")
+    axes.set_xlim(states[0] / 2, states[-1] * 3.5)
+    axes.set_ylim(min(seconds) / 4, max(*seconds, *guide) * 2)
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left")
+    for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
+        figure.savefig(stem.with_name(stem.name + suffix), **options)
+    plt.close(figure)
