@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -79,8 +80,8 @@ class MDPSolver:
     """MDPSolver (C++, OpenMP) with its sparse form (2): lists of probabilities and columns.
 
     Its `tolerance` is ε of Puterman's stopping rules: the span for standard updates (values are then corrected by
-    equation 6.6.12), the norm for Gauss-Seidel and SOR; `parallel` applies to standard updates only. A second `solve` on
-    the same object starts from the first one's answer, so each solve gets a new object.
+    equation 6.6.12), the norm for Gauss-Seidel and SOR; `parallel` applies to standard updates only. A second `solve`
+    on the same object starts from the first one's answer, so each solve gets a new object.
     """
 
     module = "mdpsolver"
@@ -91,7 +92,7 @@ class MDPSolver:
 
         def nested(flat: NDArray[Any]) -> list[list[list[Any]]]:
             items, actions = flat.tolist(), mdp.num_actions
-            pairs = [items[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+            pairs = [items[a:b] for a, b in pairwise(ends)]
             return [pairs[s : s + actions] for s in range(0, len(pairs), actions)]
 
         self.arguments = {
@@ -153,10 +154,10 @@ class MDPToolbox:
 class Storm:
     """Storm through stormpy, sparse engine, on a model built entry by entry; a scheduler is asked for too.
 
-    Two ways to discount. `discount`: Storm 2's own operator, Rmax=? [Cdiscount=γ], a value iteration in place that stops
-    when the error is below the precision. `sink`: every step ends in a sink with probability 1 − γ, and Rmax=? [F "sink"]
-    takes any of Storm's methods; rewards are then shifted to be non-negative, as those methods want them, and values
-    shift back by a constant. Precision is absolute.
+    Two ways to discount. `discount`: Storm 2's own operator, Rmax=? [Cdiscount=γ], a value iteration in place that
+    stops when the error is below the precision. `sink`: every step ends in a sink with probability 1 − γ, and
+    Rmax=? [F "sink"] takes any of Storm's methods; rewards are then shifted to be non-negative, as those methods want
+    them, and values shift back by a constant. Precision is absolute.
     """
 
     module = "stormpy"

@@ -95,9 +95,9 @@ def run_solve(options: Solve) -> int:
     from adalook.planning.solve import solve
 
     mdp = build_model(options.source, options.discount)
+    method, prior = build_method(options.method, options.prior, mdp)
     if options.out is not None:
         make_directory(options.out)
-    method, prior = build_method(options.method, options.prior, mdp)
     solution = solve(
         mdp,
         method,
@@ -248,12 +248,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"adalook {__version__}")
         return CONVERGED
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show γ is no reason to fail
     try:
         options = _parse(arguments)
-        if options is None:
-            return CONVERGED
-        run = next(run for kind, run in COMMANDS.values() if isinstance(options, kind))
-        code = run(options)
+        run = next((run for kind, run in COMMANDS.values() if isinstance(options, kind)), None)
+        code = CONVERGED if run is None else run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
@@ -284,9 +285,9 @@ def _parse(arguments: list[str]) -> Any:
 def _first_words(box: str) -> str:
     """What is wrong, out of the box that tyro draws around it with explanations, hints and help."""
     sections: list[list[str]] = [[]]
-    for line in box.splitlines():
+    for line in box.splitlines()[1:]:  # the first is a title
         text = re.sub(r"\x1b\[[0-9;]*m", "", line).strip(" │|")
-        if re.match(r"[╭╰+]|[─-]{5}", text):  # the frame, and the rules between sections
+        if re.match(r"╰|[─-]{5}", text):  # the end, and the rules between sections
             sections.append([])
         else:
             sections[-1].append(text)

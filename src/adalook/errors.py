@@ -19,7 +19,7 @@ class AdalookError(Exception):
         message = "".join(parts)
         if remedy:
             message += f". {remedy[0].upper()}{remedy[1:]}"
-        super().__init__(message.rstrip(".") + ".")
+        super().__init__(message if message.endswith(("?", ".")) else f"{message}.")
 
 
 class ModelError(AdalookError, ValueError):

@@ -59,7 +59,7 @@ def test_wlpi_needs_no_prior_and_few_updates(n):
 
 
 def test_values_are_the_analytic_ones():
-    mdp, sol = solve_chain(59, lambda mdp: al.WLPI())
+    _, sol = solve_chain(59, lambda mdp: al.WLPI())
     expected = np.append(0.9 ** np.arange(59, -1, -1), 0.0)
     np.testing.assert_allclose(sol.values, expected, rtol=1e-12)
 

@@ -142,7 +142,7 @@ def row_table(
     def at(entry: int) -> str:
         return owner(int(np.searchsorted(indptr, entry, side="right")) - 1)
 
-    if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < num_states):
+    if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < num_states):
         k = int(np.argmax((indices < 0) | (indices >= num_states)))
         raise ModelError(
             f"a successor of {at(k)} is out of range", expected=f"0 to {num_states - 1}", got=int(indices[k])

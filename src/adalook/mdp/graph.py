@@ -13,7 +13,7 @@ from adalook.mdp.rows import Rows
 
 @dataclass(frozen=True)
 class Predecessors:
-    """States with a move to s': `sources[start[s']:start[s'+1]]` (possibly repeated), and those that can reach a hub."""
+    """States with a move to s': `sources[start[s']:start[s'+1]]`, possibly repeated; and those that can reach a hub."""
 
     start: IntArray  # (S + 1,)
     sources: IntArray  # (edges,)
@@ -26,7 +26,7 @@ class Predecessors:
         kernels.count_predecessors(codes, rows.indptr, rows.indices, rows.num_hubs, counts[1:])
         np.cumsum(counts, out=counts)
         kind = np.int32 if counts[-1] <= np.iinfo(np.int32).max else np.int64
-        start = counts.astype(kind)
+        start: IntArray = counts.astype(kind)
         sources = np.empty(int(counts[-1]), codes.dtype)
         free = start[:-1].copy()
         del counts

@@ -7,7 +7,7 @@ from numba import njit
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 """How every kernel of adalook is compiled: cached on disk, without Python's lock, without fast-math."""
-inlined = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)
+inlined = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)  # type: ignore[call-overload]
 """For helpers inside hot loops. Without `_nrt=False` each call counts references to its arrays, atomically: 15 times
 slower on the maze, 4 times on random models (so they must not allocate)."""
 
@@ -144,7 +144,7 @@ def hub_users(codes, num_hubs, states):
 
 @compiled
 def worst_row_sum(indptr, data, offered, per_entry, most):
-    """The first offered row whose sum is off by more than `per_entry` per successor or `most`: (row, sum) or (-1, 1)."""
+    """The first offered row whose sum is off by more than `per_entry` a successor or `most`: (row, sum) or (-1, 1)."""
     for r in range(len(indptr) - 1):
         if offered[r]:
             total = compensated_sum(data, indptr[r], indptr[r + 1])

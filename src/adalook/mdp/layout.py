@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adalook.arrays import BoolArray, IntArray
-from adalook.errors import ModelError
 from adalook.mdp.checks import positive_integer
 
 Cell = tuple[int, int]
@@ -47,6 +46,8 @@ class Layout:
     def squares(self, k: int) -> IntArray:
         """Groups (S,) of the states in each k×k square of the grid, split where walls divide a square.
 
+        States off the grid, such as a sink, form groups of their own.
+
         >>> import adalook as al
         >>> maze = al.zoo.maze(size=30, seed=0)
         >>> groups = maze.layout.squares(3)
@@ -57,15 +58,14 @@ class Layout:
         from scipy.sparse.csgraph import connected_components
 
         k = positive_integer(k, "the side k of a square")
-        if (self.cells[:, 0] < 0).any():
-            raise ModelError("squares need every state on the grid", remedy="make the groups by hand")
+        on_grid = self.cells[:, 0] >= 0
         number = np.full(self.shape, -1)
-        number[self.cells[:, 0], self.cells[:, 1]] = np.arange(self.num_states)
+        number[self.cells[on_grid, 0], self.cells[on_grid, 1]] = np.flatnonzero(on_grid)
         square = self.cells // k
         links = []
         for step in ((0, 1), (1, 0)):
             ahead = self.cells + step
-            inside = (ahead < self.shape).all(axis=1)
+            inside = on_grid & np.all(ahead < self.shape, axis=1)
             neighbour = np.where(inside, number[tuple(np.where(inside[:, None], ahead, 0).T)], -1)
             same = (neighbour >= 0) & (square == ahead // k).all(axis=1)
             links.append((np.flatnonzero(same), neighbour[same]))

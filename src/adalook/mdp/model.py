@@ -66,9 +66,7 @@ class MDP:
         codes, rows = _codes_and_rows(transitions, table.shape, offered)
         self._fill(table, codes, rows, gamma, layout)
 
-    def _fill(
-        self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None
-    ) -> None:
+    def _fill(self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None) -> None:
         """Adopt arrays that are known to be well formed, apart from what depends on several of them."""
         self.rewards, self.codes, self.rows, self.discount, self.layout = rewards, codes, rows, discount, layout
         if layout is not None and layout.num_states != self.num_states:
@@ -105,7 +103,8 @@ class MDP:
 
         >>> import adalook as al
         >>> def walk(s):
-        ...     return np.stack([s == 0, s == 9], axis=1), np.stack([np.maximum(s - 1, 0), np.minimum(s + 1, 9)], axis=1)
+        ...     left, right = np.maximum(s - 1, 0), np.minimum(s + 1, 9)
+        ...     return np.stack([s == 0, s == 9], axis=1), np.stack([left, right], axis=1)
         >>> al.MDP.from_function(walk, num_states=10, num_actions=2, discount=0.9)
         MDP(10 states, 2 actions, discount 0.9, deterministic)
         """
@@ -138,11 +137,11 @@ class MDP:
 
     @property
     def num_states(self) -> int:
-        return self.rewards.shape[0]
+        return len(self.rewards)
 
     @property
     def num_actions(self) -> int:
-        return self.rewards.shape[1]
+        return int(self.rewards.shape[1])
 
     @property
     def deterministic(self) -> bool:
@@ -210,9 +209,7 @@ class MDP:
         return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:g}, {kind})"
 
 
-def _codes_and_rows(
-    transitions: Any, shape: tuple[int, int], offered: BoolArray | None
-) -> tuple[IntArray, Rows]:
+def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray | None) -> tuple[IntArray, Rows]:
     """Read one of the three forms of transitions."""
     num_states, num_actions = shape
     everything = np.ones(shape, bool) if offered is None else offered

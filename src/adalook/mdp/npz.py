@@ -79,7 +79,7 @@ def save_npz(mdp: MDP, path: Path) -> None:
         "format": FORMAT,
         "version": VERSION,
         "discount": mdp.discount.hex(),
-        "num_hubs": mdp.rows.num_hubs,
+        "num_hubs": int(mdp.rows.num_hubs),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
         "layout": fields,
     }

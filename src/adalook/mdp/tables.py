@@ -36,6 +36,8 @@ def from_gymnasium(env: Any, discount: float) -> MDP:
     num_states = len(table)
     if sorted(table) != list(range(num_states)):
         raise ModelError("the table's states are wrong", expected=f"0 to {num_states - 1}, each once")
+    if not all(isinstance(a, int | np.integer) for actions in table.values() for a in actions):
+        raise ModelError("the table's actions are wrong", expected="whole numbers from 0")
     num_actions = 1 + max((max(actions, default=0) for actions in table.values()), default=0)
     sink = num_states
     mask = np.zeros((num_states + 1, num_actions), bool)
@@ -46,7 +48,7 @@ def from_gymnasium(env: Any, discount: float) -> MDP:
     ends = False
     for s, actions in table.items():
         for a, outcomes in actions.items():
-            if not isinstance(a, int | np.integer) or not 0 <= a < num_actions or not outcomes:
+            if a < 0 or not outcomes:
                 raise ModelError(f"the table entry of state {s}, action {a} is wrong", expected="a list of outcomes")
             mask[s, a] = True
             for outcome in outcomes:
@@ -88,7 +90,8 @@ def _layout(inner: Any, num_states: int, size: int) -> Layout | None:
     if kind == "FrozenLakeEnv":
         desc = np.asarray(inner.desc).astype("U1")
         goals, traps = _where(desc == "G"), _where(desc == "H")
-        shape, start, moves, names = desc.shape, _where(desc == "S")[:1], FROZEN_LAKE_MOVES, ("left", "down", "right", "up")
+        shape, start = desc.shape, _where(desc == "S")[:1]
+        moves, names = FROZEN_LAKE_MOVES, ("left", "down", "right", "up")
     elif kind == "CliffWalkingEnv":
         shape = tuple(inner.shape)
         traps = _where(np.asarray(inner._cliff, bool))

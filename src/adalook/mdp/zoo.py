@@ -96,9 +96,7 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
     return MDP._adopt(rewards, codes, row, gamma, layout)
 
 
-def garnet(
-    num_states: int, num_actions: int, branching: int, seed: int = 0, discount: float = 0.99
-) -> MDP:
+def garnet(num_states: int, num_actions: int, branching: int, seed: int = 0, discount: float = 0.99) -> MDP:
     """A random model: each (state, action) has `branching` random successors (repeats are summed) and a normal reward.
 
     >>> import adalook as al
@@ -151,7 +149,7 @@ def forest(
 def gridworld(
     rows: int = 8, columns: int = 8, slip: float = 0.2, seed: int = 0, discount: float = 0.95, holes: float = 0.1
 ) -> MDP:
-    """A plain grid: moves go astray sideways with probability `slip`; the last cell pays 1 and, like the holes, absorbs.
+    """A plain grid: moves slip sideways with probability `slip`; the last cell pays 1 and, like the holes, absorbs.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.gridworld(4, 4, slip=0.0, holes=0.0)).values.round(3)[0]

@@ -51,9 +51,11 @@ def rounding_bound(mdp: MDP, size: float) -> float:
 
 def loss_bound(mdp: MDP, residual: Residual, greedy: bool) -> float:
     """About `policy_loss`, in plain floats: what the loop watches; the last word is `from_residual`'s."""
-    low = residual.low if greedy else residual.own_low
     error = rounding_bound(mdp, residual.size)
-    return (residual.high - low + 2.0 * error) / (1.0 - mdp.discount * mdp.row_sums[1])
+    high = residual.high + error
+    low = (residual.low if greedy else residual.own_low) - error
+    least, most = (1.0 - mdp.discount * row_sum for row_sum in reversed(mdp.row_sums))
+    return (high / least if high >= 0 else high / most) - (low / least if low <= 0 else low / most)
 
 
 def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:

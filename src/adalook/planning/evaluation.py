@@ -150,9 +150,7 @@ class Evaluator:
         finally:
             self._label[used] = -1
 
-    def _sweep(
-        self, rows: Policy, values: FloatArray, most: int, span: float
-    ) -> tuple[FloatArray, int, float, float]:
+    def _sweep(self, rows: Policy, values: FloatArray, most: int, span: float) -> tuple[FloatArray, int, float, float]:
         """Sweep in place of `values`; returns (values, count, span reached, rate of the last sweep)."""
         mdp = self.mdp
         spare, hub = np.empty_like(values), np.empty(mdp.rows.num_hubs)
@@ -209,7 +207,7 @@ class Evaluator:
 
     def _matrix(self, rows: Policy) -> csc_array:
         """I − γ P_π."""
-        from scipy.sparse import csr_array, eye_array
+        from scipy.sparse import csc_array, csr_array, eye_array
 
         n = self.mdp.num_states
         indptr, indices, data = rows.rows
@@ -222,8 +220,8 @@ class Evaluator:
         sure = np.repeat(certain, lengths)
         columns, chances = np.repeat(rows.code, lengths), np.ones(len(sure))
         columns[~sure], chances[~sure] = indices[entry[~sure]], data[entry[~sure]]
-        matrix = csr_array((chances, columns, ends), shape=(n, n))
-        return (eye_array(n, format="csr") - self.mdp.discount * matrix).tocsc()
+        identity: csc_array = csc_array(eye_array(n))
+        return identity - csc_array(csr_array((self.mdp.discount * chances, columns, ends), shape=(n, n)))
 
     def _lu(self, rows: Policy) -> FloatArray:
         """Factorise, solve, and refine twice with the residual."""
@@ -262,7 +260,8 @@ def _sweep_in_threads(
     while count < most:
         before = high - low
         old, new = (values, spare) if count % 2 == 0 else (spare, values)
-        kernels.hub_expectations(*arguments[2:5], old, arguments[5])
+        indptr, indices, data, hub = arguments[2:6]
+        kernels.hub_expectations(indptr, indices, data, old, hub)
         parts = threads.split(kernels.sweep, len(values), (*arguments, old, new))
         low, high = min(part[0] for part in parts), max(part[1] for part in parts)
         count += 1

@@ -1,6 +1,6 @@
 """h-PI: every state looks h steps ahead (the paper, section "PI and h-PI").
 
-    π_{n+1}(s) = argmax_a Q_h^{π_n}(s, a),   T^h is a γ^h-contraction
+π_{n+1}(s) = argmax_a Q_h^{π_n}(s, a),   T^h is a γ^h-contraction
 """
 
 from __future__ import annotations

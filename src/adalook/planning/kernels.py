@@ -459,4 +459,3 @@ def count_different(one, other):
     for s in range(len(one)):
         count += one[s] != other[s]
     return count
-

@@ -53,7 +53,7 @@ class Lookahead:
         price: int,
         exact: bool,
     ) -> None:
-        self.mdp, self.start, self.price, self.exact = mdp, values, price, exact
+        self.mdp, self.start, self.policy, self.price, self.exact = mdp, values, policy, price, exact
         self.dust, self.spread = switch, max(switch, spread)
         self.values, self.actions = first.values, first.actions
         self.level = 1
@@ -69,7 +69,7 @@ class Lookahead:
     @property
     def quiet(self) -> bool:
         """True when the last level raised nothing that could raise more."""
-        return self._num_changed == 0
+        return bool(self._num_changed == 0)
 
     @property
     def front_share(self) -> float:

@@ -46,9 +46,7 @@ class EvaluationPlan(Protocol):
 class NoEvaluation:
     """Value iteration: go on with the values of the last backup."""
 
-    def evaluate(
-        self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision
-    ) -> Evaluation:
+    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
         return Evaluation(values, "none", 0, exact=False)
 
 
@@ -58,18 +56,14 @@ class FixedSweeps:
 
     count: int
 
-    def evaluate(
-        self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision
-    ) -> Evaluation:
+    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
         return evaluator.sweeps(policy, values, self.count)
 
 
 class ExactEvaluation:
     """As exactly as the tolerance needs: policy iteration proper."""
 
-    def evaluate(
-        self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision
-    ) -> Evaluation:
+    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
         return evaluator.exactly(policy, values, precision.fine)
 
 
@@ -79,9 +73,7 @@ class RoughEvaluation:
 
     share: float = 0.1
 
-    def evaluate(
-        self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision
-    ) -> Evaluation:
+    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
         if precision.fine == 0.0:
             return evaluator.exactly(policy, values, 0.0)
         return evaluator.roughly(policy, values, max(precision.fine, self.share * precision.coarse))

@@ -1,6 +1,6 @@
 """Howard's policy iteration: evaluate exactly, look one step ahead in every state.
 
-    π_{n+1}(s) = argmax_a r(s, a) + γ Σ_s' P(s' | s, a) V^{π_n}(s')
+π_{n+1}(s) = argmax_a r(s, a) + γ Σ_s' P(s' | s, a) V^{π_n}(s')
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Search:
 
 class Improvement(Mapping[str, int]):
     """Queries of one iteration's lookahead by convention, counted when asked for: counting trees can take longer
-    than solving."""
+    than solving.
+    """
 
     def __init__(self, counter: Counter, searches: tuple[Search, ...], wave_pairs: int = 0) -> None:
         self._counter, self._searches, self._wave_pairs = counter, searches, wave_pairs
@@ -159,9 +160,9 @@ class Counter:
         total = self._offered.astype(object)
         for a in range(mdp.num_actions):
             code = mdp.codes[:, a]
-            certain, row = code >= 0, code < -1
+            certain, stochastic = code >= 0, code < -1
             total[certain] += shallower[code[certain]]
-            total[row] += row_sums[-2 - code[row]]
+            total[stochastic] += row_sums[-2 - code[stochastic]]
         return total
 
     def _roots(self, states: IntArray, depth: int) -> int:

@@ -73,6 +73,8 @@ class Solution:
     status: Status
     message: str
     """The status in a sentence."""
+    tolerance: float
+    """What was asked of policy_loss."""
     iterations: int
     """Updates that changed the policy."""
     trace: tuple[Iteration, ...]
@@ -84,6 +86,13 @@ class Solution:
     @property
     def converged(self) -> bool:
         return self.status is Status.CONVERGED
+
+    @property
+    def certified(self) -> bool:
+        """Whether policy_loss is within the tolerance. False on a converged solution means that float64 cannot certify
+        as much: no action can be improved beyond the error of the values.
+        """
+        return self.policy_loss <= self.tolerance
 
     def __repr__(self) -> str:
         return (

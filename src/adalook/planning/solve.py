@@ -25,7 +25,7 @@ from adalook.planning.backups import Backup, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
 from adalook.planning.evaluation import Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
-from adalook.planning.method import Method, NoEvaluation, Precision, RoughEvaluation, Step
+from adalook.planning.method import FixedSweeps, Method, NoEvaluation, Precision, RoughEvaluation, Step
 from adalook.planning.queries import Counter, Improvement, Queries, horizon
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.watch import Watch
@@ -72,10 +72,9 @@ def solve(
     """
     method = WLPI() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds)
-    policy = _initial_policy(mdp, initial_policy)
-    loop = _Loop(mdp, method, policy, float(tolerance), keep_states)
     most = math.inf if max_iterations is None else max_iterations
     with Watch(progress, f"{method.name} on {mdp.num_states:,} states") as watch:
+        loop = _Loop(mdp, method, _initial_policy(mdp, initial_policy), float(tolerance), keep_states)
         while True:
             iteration = loop.run_pass(watch)
             watch.show(len(loop.trace), iteration)
@@ -118,9 +117,7 @@ class _Loop:
     def run_pass(self, watch: Watch) -> Iteration:
         """Evaluate, back up, improve; decide whether that was enough."""
         mdp, policy = self.mdp, self.policy
-        evaluation = self.method.plan.evaluate(
-            self.evaluator, policy, self.values, Precision(self.fine, self.coarse)
-        )
+        evaluation = self.method.plan.evaluate(self.evaluator, policy, self.values, Precision(self.fine, self.coarse))
         first = backup(mdp, evaluation.values, policy)
         self.evaluated, self.residual, self.greedy = evaluation.values, first.residual, not evaluation.exact
         began = watch.seconds
@@ -181,9 +178,9 @@ class _Loop:
                 if self.fine > floor / 16.0:
                     return
             self.done = "no action can be improved beyond the error of the values"
-        elif not evaluation.exact and isinstance(self.method.plan, NoEvaluation):
-            spread = self.residual.high - self.residual.low
-            if spread <= 2.0 * rounding_bound(self.mdp, self.residual.size):
+        elif isinstance(self.method.plan, NoEvaluation | FixedSweeps):
+            change = max(self.residual.high, -self.residual.low)
+            if change <= rounding_bound(self.mdp, self.residual.size):
                 self.done = "values change by no more than rounding"
 
     def _record(self, evaluation: Evaluation, step: Step, changed: int, loss: float, watch: Watch) -> Iteration:
@@ -238,6 +235,7 @@ class _Loop:
             policy_loss=certificate.policy_loss,
             status=status,
             message=message,
+            tolerance=self.tolerance,
             iterations=self.iterations,
             trace=trace,
             queries=Queries.sum(tuple(item.queries for item in trace)),
@@ -282,15 +280,11 @@ def _initial_policy(mdp: MDP, given: Any) -> IntArray:
     return policy
 
 
-def _check_arguments(
-    mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any
-) -> None:
+def _check_arguments(mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any) -> None:
     if not isinstance(mdp, MDP):
         raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
     if isinstance(method, type) or not isinstance(method, Method):
-        raise ArgumentError(
-            "solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method)
-        )
+        raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method))
     method.check(mdp.num_states)
     number = isinstance(tolerance, int | float | np.floating | np.integer) and not isinstance(tolerance, bool)
     if not number or not 0.0 <= float(tolerance) < math.inf:

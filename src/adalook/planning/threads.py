@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 LEAST_ENTRIES = 1_000_000
@@ -35,7 +36,7 @@ def split(kernel: Callable[..., Any], size: int, arguments: tuple[Any, ...]) -> 
     if _pool is None:
         _pool = ThreadPoolExecutor(count(), thread_name_prefix="adalook")
     edges = [size * i // count() for i in range(count() + 1)]
-    parts = [_pool.submit(kernel, *arguments, first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    parts = [_pool.submit(kernel, *arguments, first, last) for first, last in pairwise(edges)]
     return [part.result() for part in parts]
 
 

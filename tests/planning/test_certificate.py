@@ -1,0 +1,87 @@
+"""The certificate holds: checked against exact rational arithmetic on 10,000 random models."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import adalook as al
+from tests.exact import ExactMDP, random_mdp
+
+BATCHES = 20
+PER_BATCH = 500
+METHODS = (
+    al.WLPI(),
+    al.PolicyIteration(),
+    al.HPI(2),
+    al.WLPI(2),
+    al.ValueIteration(),
+    al.ModifiedPolicyIteration(3),
+)
+
+
+def random_discount(rng: np.random.Generator) -> float:
+    return float(rng.choice([0.0, rng.random(), 0.99, 1.0 - 10.0 ** -rng.integers(1, 10), 1.0 - 1e-9]))
+
+
+def violations(mdp, exact, best, lower, upper, policy, loss) -> list[str]:
+    found = []
+    if any(Fraction(float(low)) > v for low, v in zip(lower, best, strict=True)):
+        found.append("lower > V*")
+    if any(Fraction(float(high)) < v for high, v in zip(upper, best, strict=True)):
+        found.append("upper < V*")
+    own = exact.evaluate([int(a) for a in policy])
+    if np.isfinite(loss) and max(x - y for x, y in zip(best, own, strict=True)) > Fraction(float(loss)):
+        found.append("policy_loss too small")
+    return found
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_no_violation(batch):
+    rng = np.random.default_rng(batch)
+    found = []
+    for _ in range(PER_BATCH):
+        mdp = random_mdp(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)), random_discount(rng))
+        exact = ExactMDP(mdp)
+        method = METHODS[int(rng.integers(len(METHODS)))]
+        sol = al.solve(mdp, method, max_iterations=int(rng.integers(1, 200)))
+        best = exact.solve([int(a) for a in sol.policy])
+        found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
+        assert (sol.lower <= sol.values).all()
+        assert (sol.values <= sol.upper).all()
+        # spoiled: values that are wrong, a little or altogether, and a policy at random
+        noise = rng.standard_normal(mdp.num_states) * 10.0 ** rng.integers(-17, 4)
+        spoiled = sol.values * rng.choice([1.0, 1.0 + 1e-12, 0.0, -1.0]) + noise
+        policy = np.array([rng.choice(np.flatnonzero(mdp.offered[s])) for s in range(mdp.num_states)], np.int32)
+        certificate = al.certify(mdp, spoiled, policy)
+        found += violations(mdp, exact, best, certificate.lower, certificate.upper, policy, certificate.policy_loss)
+    assert found == []
+
+
+def test_a_long_row_does_not_loosen_it():
+    """A uniform row over 200,000 states is summed with compensation: the bound must not grow with its length."""
+    n = 200_000
+    rows = al.MDP.from_function(
+        lambda s: (np.where(s < 10, 1.0, 0.0)[:, None], np.where(s == n - 1, 0, s + 1)[:, None]), n, 1, 0.99
+    )
+    assert al.solve(rows, tolerance=1e-9).policy_loss <= 1e-9
+    maze = al.zoo.maze(size=460, seed=0, discount=0.99)
+    assert np.diff(maze.rows.indptr).max() > n
+    assert al.solve(maze, tolerance=0.0).policy_loss < 1e-8
+
+
+def test_it_is_tight_when_the_values_are_right():
+    mdp = al.zoo.maze(size=30, seed=0)
+    sol = al.solve(mdp, tolerance=0.0)
+    assert sol.policy_loss < 1e-10
+    assert (sol.upper - sol.lower).max() < 1e-10
+
+
+def test_it_grows_with_what_is_wrong():
+    mdp = al.zoo.maze(size=30, seed=0)
+    sol = al.solve(mdp, tolerance=0.0)
+    wrong = al.certify(mdp, sol.values + 1.0, sol.policy)
+    assert wrong.policy_loss < 1e-9, "a constant shift says nothing about the policy"
+    assert (wrong.lower <= sol.values + 1e-9).all()
+    lazy = al.certify(mdp, sol.values, np.zeros_like(sol.policy))
+    assert lazy.policy_loss > 0.1

@@ -1,0 +1,124 @@
+"""Every way to evaluate a policy gives the values of a dense solve, and each model gets the way that suits it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import adalook as al
+from adalook.planning import evaluation
+from adalook.planning.evaluation import FUNCTIONAL, KRYLOV, LU, SWEEPS, Evaluator
+from tests.exact import naive_values, random_mdp
+
+
+def random_policy(mdp: al.MDP, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.array([rng.choice(np.flatnonzero(mdp.offered[s])) for s in range(mdp.num_states)], np.int32)
+
+
+def evaluate(mdp: al.MDP, policy: np.ndarray, span: float = 0.0):
+    return Evaluator(mdp).exactly(policy, np.zeros(mdp.num_states), span)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0.0, 0.3, 0.9, 0.999, 0.999999]))
+def test_functional_graphs_with_leaves(seed, num_states, discount):
+    mdp = random_mdp(np.random.default_rng(seed), num_states, 3, discount)
+    policy = random_policy(mdp, seed)
+    result = evaluate(mdp, policy)
+    assert result.way == FUNCTIONAL
+    scale = max(1.0, mdp.largest_reward) / (1.0 - discount)
+    np.testing.assert_allclose(result.values, naive_values(mdp, policy), rtol=0, atol=1e-9 * scale)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([0.5, 0.99]))
+def test_pointers_cycles_and_tails(seed, num_states, discount):
+    rng = np.random.default_rng(seed)
+    ahead = rng.integers(num_states, size=(num_states, 1))
+    mdp = al.MDP(rng.standard_normal((num_states, 1)), ahead, discount)
+    policy = np.zeros(num_states, np.int32)
+    np.testing.assert_allclose(evaluate(mdp, policy).values, naive_values(mdp, policy), atol=1e-10)
+
+
+@pytest.fixture
+def no_leaves(monkeypatch):
+    """Make every stochastic row too many, so that small models take the ways of large ones."""
+    monkeypatch.setattr(evaluation, "MAX_LEAVES", 0)
+
+
+def test_random_graphs_are_swept(no_leaves):
+    mdp = al.zoo.garnet(1500, 3, 5, seed=1, discount=0.99)
+    policy = random_policy(mdp)
+    result = evaluate(mdp, policy)
+    assert result.way == SWEEPS
+    assert result.sweeps < 300, "a constant shift must spare the slow direction"
+    np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-9)
+
+
+def random_walk(num_states: int, discount: float) -> al.MDP:
+    """A walk on a line that mixes slowly: sweeps take for ever, a banded factorisation no time."""
+    rng = np.random.default_rng(0)
+    reward = rng.standard_normal((num_states, 1))
+
+    def fn(s):
+        ends = np.stack([np.maximum(s - 1, 0), np.minimum(s + 1, num_states - 1)], axis=1)
+        return reward[s], ends[:, None, :], np.full((len(s), 1, 2), 0.5)
+
+    return al.MDP.from_function(fn, num_states, 1, discount)
+
+
+def test_slow_narrow_graphs_are_factorised():
+    mdp = random_walk(1000, 0.99999)
+    policy = np.zeros(mdp.num_states, np.int32)
+    result = evaluate(mdp, policy)
+    assert result.way == LU
+    np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-7)
+
+
+def test_slow_wide_graphs_go_to_krylov(monkeypatch):
+    monkeypatch.setattr(evaluation, "LU_MOST_ENTRIES", 0)
+    mdp = random_walk(1000, 0.9999)
+    policy = np.zeros(mdp.num_states, np.int32)
+    result = evaluate(mdp, policy)
+    assert result.way == KRYLOV
+    np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-6)
+
+
+def test_hubs_are_swept_too(no_leaves):
+    mdp = al.zoo.maze(size=12, seed=0)
+    policy = random_policy(mdp)
+    result = evaluate(mdp, policy)
+    assert result.way != FUNCTIONAL
+    np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-9)
+
+
+def test_the_trace_says_which_way():
+    assert {item.evaluation for item in al.solve(al.zoo.maze(size=12)).trace} == {FUNCTIONAL}
+    assert {item.evaluation for item in al.solve(al.zoo.garnet(2000, 4, 5)).trace} == {SWEEPS}
+
+
+@pytest.mark.parametrize("model", [al.zoo.garnet(300, 3, 5, seed=3), al.zoo.maze(size=14, seed=1)])
+def test_rows_side_by_side_change_nothing(model, no_leaves, monkeypatch):
+    policy = random_policy(model)
+    plain = evaluate(model, policy)
+    monkeypatch.setattr(evaluation.threads, "LEAST_ENTRIES", 1)
+    split = evaluate(model, policy)
+    assert plain.sweeps == split.sweeps
+    assert (plain.values == split.values).all()
+
+
+def test_a_fixed_number_of_sweeps_is_just_that():
+    mdp = al.zoo.garnet(50, 3, 3, seed=2)
+    policy = random_policy(mdp)
+    values = Evaluator(mdp).sweeps(policy, np.zeros(50), 3).values
+    expected = np.zeros(50)
+    for _ in range(3):
+        expected = np.array(
+            [
+                mdp.rewards[s, policy[s]] + mdp.discount * (p @ expected[t])
+                for s in range(50)
+                for t, p in [mdp.transition_row(s, int(policy[s]))]
+            ]
+        )
+    np.testing.assert_allclose(values, expected, rtol=1e-13)

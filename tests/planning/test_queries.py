@@ -1,0 +1,127 @@
+"""Query counts against counting by hand and by brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.planning.queries import Counter, Search, horizon
+from tests.exact import random_mdp
+
+
+def children(mdp: al.MDP, s: int):
+    """For each offered action, the successors that lookahead expands: none behind a hub."""
+    for a in np.flatnonzero(mdp.offered[s]):
+        code = mdp.codes[s, a]
+        behind_hub = code <= -2 and -2 - code < mdp.rows.num_hubs
+        yield [] if behind_hub else [int(t) for t in mdp.transition_row(s, int(a))[0]]
+
+
+def tree_nodes(mdp: al.MDP, s: int, depth: int) -> int:
+    if depth == 0:
+        return 0
+    return sum(1 + sum(tree_nodes(mdp, t, depth - 1) for t in below) for below in children(mdp, s))
+
+
+def pairs_below(mdp: al.MDP, s: int, depth: int) -> set:
+    found, level = set(), {s}
+    for _ in range(depth):
+        found |= {(t, a) for t in level for a in np.flatnonzero(mdp.offered[t])}
+        level = {u for t in level for below in children(mdp, t) for u in below}
+    return found
+
+
+def needed(mdp: al.MDP, searches) -> set:
+    found = set()
+    for search in searches:
+        roots = range(mdp.num_states) if search.states is None else search.states
+        level = {int(s) for s in roots}
+        for k in range(search.depth, 0, -1):
+            found |= {(t, a, k) for t in level for a in np.flatnonzero(mdp.offered[t])}
+            level = {u for t in level for below in children(mdp, t) for u in below}
+    return found
+
+
+MODELS = [
+    al.zoo.chain(n=9),
+    al.zoo.maze(size=9, seed=2),
+    al.zoo.gridworld(3, 4, slip=0.2),
+    random_mdp(np.random.default_rng(5), 6, 3, 0.9),
+]
+
+
+@pytest.mark.parametrize("mdp", MODELS, ids=["chain", "maze", "grid", "random"])
+def test_counts_equal_brute_force(mdp):
+    some = np.array([0, mdp.num_states // 2])
+    searches = (Search(1), Search(2, some), Search(4, some[:1]))
+    counter = Counter(mdp)
+    roots = {int(s): 1 for s in range(mdp.num_states)} | {int(some[1]): 2, int(some[0]): 4}
+    tree = sum(
+        tree_nodes(mdp, int(s), x.depth)
+        for x in searches
+        for s in (range(mdp.num_states) if x.states is None else x.states)
+    )
+    assert counter.count(searches, "tree") == tree
+    assert counter.count(searches, "root") == sum(len(pairs_below(mdp, s, d)) for s, d in roots.items())
+    assert counter.count(searches, "shared") == len(needed(mdp, searches))
+
+
+def test_trees_larger_than_64_bits_are_counted_exactly():
+    mdp = al.MDP(np.zeros((2, 4)), np.array([[0, 1, 0, 1], [1, 0, 1, 0]]), 0.9)
+    assert Counter(mdp).count((Search(40),), "tree") == 2 * sum(4**k for k in range(1, 41))
+
+
+def test_pi_and_hpi_on_the_chain():
+    mdp = al.zoo.chain(n=9)
+    states = mdp.num_states
+    start = np.ones(states, int)
+    pi = al.solve(mdp, al.PolicyIteration(), initial_policy=start, tolerance=0.0)
+    for name in ("tree", "root", "shared"):
+        assert pi.queries.improvement[name] == len(pi.trace) * states * 2
+    two = al.solve(mdp, al.HPI(2), initial_policy=start, tolerance=0.0)
+    per_pass = two.trace[0].queries.improvement
+    assert per_pass["tree"] == states * (2 + 4)
+    # level 1 is needed at s_1 … s_n and the sink, level 2 everywhere
+    assert per_pass["shared"] == 2 * (states + states - 1)
+
+
+def test_totals_are_sums_over_the_trace():
+    mdp = al.zoo.maze(size=12)
+    sol = al.solve(mdp, al.QLPI({2: 0.1, 3: 0.1}, al.priors.exact(mdp)), tolerance=0.0)
+    for name in ("tree", "root", "shared"):
+        assert sol.queries.improvement[name] == sum(item.queries.improvement[name] for item in sol.trace)
+    for name in ("exact", "simulated"):
+        assert sol.queries.evaluation[name] == sum(item.queries.evaluation[name] for item in sol.trace)
+    assert sol.queries.total() == sol.queries.improvement["root"] + sol.queries.evaluation["simulated"]
+
+
+def test_evaluation_counts():
+    mdp = al.zoo.maze(size=12, discount=0.98)
+    sol = al.solve(mdp, al.PolicyIteration(), tolerance=0.0)
+    assert sol.queries.evaluation["exact"] == len(sol.trace) * mdp.num_states
+    assert sol.queries.evaluation["simulated"] == len(sol.trace) * mdp.num_states * 50
+    assert al.solve(mdp, al.ValueIteration()).queries.evaluation == {"exact": 0, "simulated": 0}
+    mpi = al.solve(mdp, al.ModifiedPolicyIteration(7))
+    assert mpi.queries.evaluation["exact"] == 7 * len(mpi.trace) * mdp.num_states
+
+
+def test_a_wave_counts_what_it_backs_up():
+    """On the chain from all-d: the full backup, then one predecessor a level (and s_n, which leads to itself)."""
+    mdp = al.zoo.chain(n=9)
+    sol = al.solve(mdp, al.WLPI(depth=3), initial_policy=np.ones(11, int), tolerance=0.0)
+    # each of levels 2 and 3 backs up s_n (its own predecessor) and the states before what changed
+    assert sol.trace[0].queries.improvement["shared"] == 11 * 2 + 2 * 2 + 3 * 2
+    assert len({sol.trace[0].queries.improvement[name] for name in ("tree", "root", "shared")}) == 1
+
+
+@pytest.mark.parametrize(("discount", "steps"), [(0.98, 50), (0.9, 10), (0.99, 100), (0.999, 1000), (0.0, 1), (0.5, 2)])
+def test_the_effective_horizon_is_not_rounded_up(discount, steps):
+    assert horizon(discount) == steps
+
+
+def test_unknown_conventions_are_named():
+    queries = al.solve(al.zoo.chain(n=3)).queries
+    with pytest.raises(KeyError, match="tree, root, shared"):
+        queries.improvement["tee"]
+    assert list(itertools.chain(queries.improvement)) == ["tree", "root", "shared"]

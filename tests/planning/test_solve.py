@@ -1,0 +1,175 @@
+"""The loop: limits, interruption, determinism, what is recorded."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.planning.method import PriorMethod, Step
+
+
+def test_the_default_is_wlpi_and_certified():
+    sol = al.solve(al.zoo.maze(size=20, seed=4))
+    assert sol.method == "WLPI"
+    assert sol.converged
+    assert sol.policy_loss <= 1e-8
+    assert (sol.lower <= sol.values).all()
+    assert (sol.values <= sol.upper).all()
+
+
+def test_a_limit_is_a_status():
+    mdp = al.zoo.chain(n=59)
+    sol = al.solve(mdp, al.PolicyIteration(), initial_policy=np.ones(61, int), max_iterations=3)
+    assert sol.status is al.Status.ITERATION_LIMIT
+    assert not sol.converged
+    assert len(sol.trace) == 3
+    assert "3 passes" in sol.message
+    assert (sol.upper >= al.solve(mdp).values - 1e-12).all()
+
+
+def test_time_is_a_limit_too():
+    sol = al.solve(al.MDP([[1.0], [0.0]], [[0], [1]], 1 - 1e-9), al.ValueIteration(), tolerance=0.0, max_seconds=0.05)
+    assert sol.status is al.Status.TIME_LIMIT
+
+
+def test_ctrl_c_returns_the_best_so_far():
+    mdp = al.MDP([[1.0], [0.0]], [[0], [1]], 1 - 1e-9)  # no bound on V* gets any closer than γ^n
+    al.solve(mdp, al.ValueIteration(), max_iterations=1)
+    began = time.perf_counter()
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    sol = al.solve(mdp, al.ValueIteration(), tolerance=0.0)
+    assert time.perf_counter() - began < 30
+    assert sol.status is al.Status.INTERRUPTED
+    assert np.isfinite(sol.policy_loss)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_one_input_one_result():
+    mdp = al.zoo.garnet(500, 4, 5, seed=1)
+    one, other = al.solve(mdp), al.solve(mdp)
+    assert (one.values == other.values).all()
+    assert (one.policy == other.policy).all()
+    assert one.policy_loss == other.policy_loss
+
+
+@pytest.mark.parametrize("model", [al.zoo.garnet(500, 4, 5), al.zoo.maze(size=30), al.zoo.gridworld(20, 20)])
+def test_threads_change_nothing(model, monkeypatch):
+    from adalook.planning import threads
+
+    alone = al.solve(model)
+    monkeypatch.setattr(threads, "LEAST_ENTRIES", 1)
+    assert threads.worthwhile(2) == (threads.count() > 1)
+    split = al.solve(model)
+    assert (alone.values == split.values).all()
+    assert (alone.policy == split.policy).all()
+
+
+def test_iterations_count_updates_that_changed_the_policy():
+    sol = al.solve(al.zoo.maze(size=12), al.PolicyIteration(), tolerance=0.0)
+    assert sol.iterations == sum(item.changed > 0 for item in sol.trace) == len(sol.trace) - 1
+
+
+def test_the_trace_tells_the_story():
+    mdp = al.zoo.maze(size=12)
+    sol = al.solve(mdp, tolerance=0.0)
+    distances = [item.distance for item in sol.trace]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[-1] == 0.0
+    for item in sol.trace:
+        assert item.depth.shape == item.policy.shape == item.values.shape == (mdp.num_states,)
+        assert item.max_depth == item.depth.max()
+        assert item.policy_loss >= (sol.values - item.values).max() - 1e-9
+
+
+def test_large_traces_drop_their_states(monkeypatch):
+    mdp = al.zoo.maze(size=12)
+    monkeypatch.setattr("adalook.planning.solve.KEPT_BYTES", 14 * mdp.num_states)
+    light = al.solve(mdp, al.PolicyIteration())
+    assert all(item.values is None and item.distance is None for item in light.trace)
+    kept = al.solve(mdp, al.PolicyIteration(), keep_states=True)
+    assert all(item.values is not None for item in kept.trace)
+    assert light.queries.improvement["root"] == kept.queries.improvement["root"]
+
+
+def test_observers_see_every_iteration():
+    seen = []
+    sol = al.solve(al.zoo.maze(size=12), on_iteration=seen.append, keep_states=False)
+    assert [item.changed for item in seen] == [item.changed for item in sol.trace]
+    assert all(item.values is not None for item in seen)
+
+
+def test_progress_goes_to_stderr(capsys):
+    al.solve(al.zoo.maze(size=12), progress=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_looser_tolerance_stops_earlier():
+    mdp = al.zoo.garnet(300, 3, 5, discount=0.99)
+    passes = [len(al.solve(mdp, al.ValueIteration(), tolerance=t).trace) for t in (1e-1, 1e-4, 1e-8)]
+    assert passes == sorted(passes)
+    assert passes[0] < passes[2]
+
+
+def test_an_unreachable_tolerance_is_said_not_hidden():
+    mdp = al.zoo.garnet(40, 3, 3, discount=0.999999)
+    sol = al.solve(mdp, al.PolicyIteration(), tolerance=1e-15)
+    assert sol.converged
+    assert sol.policy_loss > 1e-15
+    assert not sol.certified
+    assert "float64" in sol.message
+
+
+class Wanderer(PriorMethod):
+    """A rule gone wrong: it goes back and forth between two policies, whatever the values say."""
+
+    def improve(self, look):
+        return Step(look.values, 1 - look.policy, 1)
+
+
+class Idler(PriorMethod):
+    """A rule gone wrong: it never changes anything."""
+
+    def improve(self, look):
+        return Step(look.values, look.policy.copy(), 1)
+
+
+@pytest.mark.parametrize("rule", [Wanderer, Idler])
+def test_a_rule_that_gets_nowhere_gives_way_to_one_step_updates(rule):
+    mdp = al.zoo.chain(n=12)
+    sol = al.solve(mdp, rule(np.zeros(14)), initial_policy=np.ones(14, int), tolerance=0.0, max_iterations=100)
+    assert sol.converged
+    np.testing.assert_allclose(sol.values, al.solve(mdp).values, atol=1e-12)
+    assert any(item.fallback for item in sol.trace) == (rule is Wanderer)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_misleading_priors_do_no_harm(seed):
+    rng = np.random.default_rng(seed)
+    mdp = al.zoo.garnet(12, 3, 1, seed=seed, discount=0.95)
+    best = al.solve(mdp, tolerance=0.0).values
+    prior = rng.standard_normal(12) * 50
+    for method in (al.QLPI({5: 0.2}, prior), al.TLPI(0.9, prior), al.TLPI(0.5, prior, beta=3.0)):
+        sol = al.solve(mdp, method, tolerance=0.0, max_iterations=500)
+        assert sol.converged
+        np.testing.assert_allclose(sol.values, best, atol=1e-9)
+
+
+def test_masks_are_respected():
+    mask = np.array([[True, False], [True, True]])
+    mdp = al.MDP([[0.0, 9.0], [1.0, 0.0]], [[1, 0], [1, 0]], 0.9, mask=mask)
+    for method in (al.WLPI(), al.ValueIteration(), al.HPI(3), al.ModifiedPolicyIteration()):
+        sol = al.solve(mdp, method)
+        assert sol.policy.tolist() == [0, 0]
+        np.testing.assert_allclose(sol.values, [9.0, 10.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("discount", [0.0, 1e-300, 0.5, 0.999999])
+def test_one_state_one_action(discount):
+    sol = al.solve(al.MDP([[2.0]], [[0]], discount))
+    assert sol.converged
+    np.testing.assert_allclose(sol.values, [2.0 / (1.0 - discount)], rtol=1e-9)
