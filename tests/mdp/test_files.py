@@ -10,12 +10,12 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from file_helpers import assert_same, masked_model, models, parts, with_int64
 from hypothesis import given, settings
 
 import adalook as al
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.mdp import files
+from tests.mdp.file_helpers import assert_same, masked_model, models, parts, with_int64
 
 # ---- round trips
 

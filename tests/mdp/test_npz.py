@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from file_helpers import assert_same, changed, forge, masked_model, npy, repack
 
 import adalook as al
 from adalook.errors import FileError
 from adalook.mdp import files
+from tests.mdp.file_helpers import assert_same, changed, forge, masked_model, npy, repack
 
 # ---- forgeries: files with a correct digest and a wrong inside
 

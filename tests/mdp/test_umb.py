@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from file_helpers import assert_same_model, masked_model, models
 from hypothesis import given, settings
 
 import adalook as al
 from adalook.errors import FileError, MissingExtraError
 from adalook.mdp.umb import load_umb
+from tests.mdp.file_helpers import assert_same_model, masked_model, models
 
 ats = pytest.importorskip("umbi.ats")
 datatypes = pytest.importorskip("umbi.datatypes")

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from file_helpers import assert_same_model, masked_model
 
 import adalook as al
 from adalook.errors import FileError
 from adalook.mdp import files
+from tests.mdp.file_helpers import assert_same_model, masked_model
 
 pytest.importorskip("umbi")
 

@@ -47,14 +47,19 @@ def array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
     return result
 
 
-def rewards(value: Any, offered: BoolArray | None) -> FloatArray:
-    """A fresh float64 copy (S, A), finite wherever the action is offered and zero elsewhere."""
+def reward_table(value: Any) -> np.ndarray[Any, Any]:
+    """Rewards as an array (S, A) of numbers, S and A at least one."""
     given = array(value, "rewards", kinds="iufb")
     if given.ndim != 2:
         hint = "for rewards r(s) repeat the column A times" if given.ndim == 1 else "take the expectation over s'"
         raise ModelError("rewards has the wrong shape", expected="(S, A)", got=given.shape, remedy=hint)
     if 0 in given.shape:
         raise ModelError("the model is empty", expected="at least one state and one action", got=given.shape)
+    return given
+
+
+def rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> FloatArray:
+    """A fresh float64 copy (S, A), finite wherever the action is offered and zero elsewhere."""
     result = np.array(given, np.float64, order="C")
     if offered is not None:
         result[~offered] = 0.0
@@ -81,7 +86,7 @@ def reward_size(largest: float, discount: float) -> None:
         )
 
 
-def mask(value: Any, shape: tuple[int, ...] | None = None) -> BoolArray | None:
+def mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
     """Which actions are offered (S, A), or None when all are."""
     if value is None:
         return None
@@ -93,7 +98,7 @@ def mask(value: Any, shape: tuple[int, ...] | None = None) -> BoolArray | None:
         raise ModelError(
             "mask has the wrong type", expected="bools", got=f"dtype {given.dtype}", remedy="use mask.astype(bool)"
         )
-    if given.ndim != 2 or (shape is not None and given.shape != shape):
+    if given.shape != shape:
         raise ModelError("mask has the wrong shape", expected=f"(S, A) = {shape}", got=given.shape)
     none = ~given.any(axis=1)
     if none.any():

@@ -59,10 +59,9 @@ class MDP:
         self, rewards: Any, transitions: Any, discount: float, *, mask: Any = None, layout: Layout | None = None
     ) -> None:
         gamma = checks.discount(discount)
-        offered = checks.mask(mask)
-        table = checks.rewards(rewards, offered)
-        if offered is not None and offered.shape != table.shape:
-            raise ModelError("mask has the wrong shape", expected=f"(S, A) = {table.shape}", got=offered.shape)
+        given = checks.reward_table(rewards)
+        offered = checks.mask(mask, given.shape)
+        table = checks.rewards(given, offered)
         codes, rows = _codes_and_rows(transitions, table.shape, offered)
         self._fill(table, codes, rows, gamma, layout)
 
@@ -247,6 +246,18 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
     )
 
 
+def _row_by_row(transitions: Any) -> Any:
+    """A CSR copy that still has every entry: SciPy's own conversions sum repeats, and a sum could hide a wrong sign."""
+    from scipy.sparse import csr_array
+
+    if transitions.format == "csr":
+        return transitions.copy()
+    entries = transitions.tocoo()
+    order = np.argsort(entries.row, kind="stable")
+    indptr = np.searchsorted(entries.row[order], np.arange(transitions.shape[0] + 1))
+    return csr_array((entries.data[order], entries.col[order], indptr), shape=transitions.shape)
+
+
 def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -> tuple[IntArray, Rows]:
     num_states, num_actions = shape
     if transitions.shape != (num_states * num_actions, num_states):
@@ -258,7 +269,7 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
         )
     if transitions.dtype.kind not in "iuf":
         raise ModelError("transitions has the wrong type", expected="real numbers", got=f"dtype {transitions.dtype}")
-    csr = transitions.tocsr(copy=True)
+    csr = _row_by_row(transitions)
     indptr, indices = csr.indptr, csr.indices
     consistent = len(indptr) == csr.shape[0] + 1 and indptr[0] == 0 and (np.diff(indptr) >= 0).all()
     if not consistent or not indptr[-1] == len(indices) == len(csr.data):

@@ -277,8 +277,8 @@ def _checked(arrays: Arrays, num_hubs: Any) -> tuple[np.ndarray, np.ndarray, Row
         raise ModelError("num_hubs is wrong", expected=f"0 to {num_rows}", got=repr(num_hubs)[:80])
 
     offered = codes != NOT_OFFERED
-    rewards = checks.rewards(arrays["rewards"], offered)  # refuses a model without states or actions, too
-    checks.mask(offered)
+    rewards = checks.rewards(checks.reward_table(arrays["rewards"]), offered)
+    checks.mask(offered, rewards.shape)
     wrong = (codes >= num_states) | (codes <= FIRST_ROW - num_rows)
     if wrong.any():
         s, a = np.argwhere(wrong)[0]

@@ -153,7 +153,8 @@ def _read(archive: umb_archive.Archive, discount: float, rewards: str | None, by
     if system.branch_probability_type is not None:
         probability = archive.floats("branch-to-probability.bin", len(target), system.branch_probability_type)
     reward = _choice_rewards(archive, rewards, choices, branches, probability)
-    label, num_labels = np.zeros(len(reward), np.int64), 1
+    label: IntArray = np.zeros(len(reward), np.int64)
+    num_labels = 1
     if by_label and system.num_choice_actions > 0:
         num_labels = system.num_choice_actions
         if "actions/choices/values.bin" in archive:  # when left out, all have label 0

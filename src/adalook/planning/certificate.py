@@ -25,6 +25,7 @@ import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
 from adalook.planning.backups import Residual, backup
+from adalook.planning.policies import checked_policy, checked_values
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -67,7 +68,8 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
     >>> bool((certificate.upper >= al.solve(mdp).values).all())
     True
     """
-    residual = backup(mdp, values, policy).residual
+    values = checked_values(mdp, values, "values")
+    residual = backup(mdp, values, checked_policy(mdp, policy, "policy")).residual
     return from_residual(mdp, values, residual, greedy=False)
 
 

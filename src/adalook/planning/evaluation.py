@@ -221,7 +221,8 @@ class Evaluator:
         columns, chances = np.repeat(rows.code, lengths), np.ones(len(sure))
         columns[~sure], chances[~sure] = indices[entry[~sure]], data[entry[~sure]]
         identity: csc_array = csc_array(eye_array(n))
-        return identity - csc_array(csr_array((self.mdp.discount * chances, columns, ends), shape=(n, n)))
+        matrix: csc_array = identity - csc_array(csr_array((self.mdp.discount * chances, columns, ends), shape=(n, n)))
+        return matrix
 
     def _lu(self, rows: Policy) -> FloatArray:
         """Factorise, solve, and refine twice with the residual."""

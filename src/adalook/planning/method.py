@@ -115,8 +115,9 @@ class PriorMethod(Method):
         values = self.prior_values
         if values.shape != (num_states,):
             raise ArgumentError(f"{self.name}: prior has the wrong shape", expected=(num_states,), got=values.shape)
-        if not np.isfinite(values).all():
-            state = int(np.argmin(np.isfinite(values)))
+        finite = np.isfinite(values)
+        if not finite.all():
+            state = int(np.argmin(finite))
             raise ArgumentError(f"{self.name}: prior of state {state} is not finite", got=values[state])
 
     @property

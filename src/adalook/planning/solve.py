@@ -26,6 +26,7 @@ from adalook.planning.certificate import from_residual, loss_bound, rounding_bou
 from adalook.planning.evaluation import Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
 from adalook.planning.method import FixedSweeps, Method, NoEvaluation, Precision, RoughEvaluation, Step
+from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Counter, Improvement, Queries, horizon
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.watch import Watch
@@ -74,7 +75,11 @@ def solve(
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds)
     most = math.inf if max_iterations is None else max_iterations
     with Watch(progress, f"{method.name} on {mdp.num_states:,} states") as watch:
-        loop = _Loop(mdp, method, _initial_policy(mdp, initial_policy), float(tolerance), keep_states)
+        if initial_policy is None:
+            policy = myopic_policy(mdp)
+        else:
+            policy = checked_policy(mdp, initial_policy, "initial_policy")
+        loop = _Loop(mdp, method, policy, float(tolerance), keep_states)
         while True:
             iteration = loop.run_pass(watch)
             watch.show(len(loop.trace), iteration)
@@ -252,32 +257,6 @@ def _with_distance(iteration: Iteration, values: FloatArray) -> Iteration:
     if iteration.values is None:
         return iteration
     return replace(iteration, distance=float(np.abs(values - iteration.values).max()))
-
-
-def _initial_policy(mdp: MDP, given: Any) -> IntArray:
-    """The given policy, checked, or the best immediate reward."""
-    policy = np.empty(mdp.num_states, np.int32)
-    if given is None:
-        kernels.myopic_policy(mdp.rewards, mdp.codes, policy)
-        return policy
-    array = np.asarray(given)
-    if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
-        raise ArgumentError(
-            "initial_policy is wrong", expected=f"ints ({mdp.num_states},)", got=f"{array.dtype} {array.shape}"
-        )
-    for name, wrong in (
-        ("out of range", (array < 0) | (array >= mdp.num_actions)),
-        ("not offered", ~np.take_along_axis(mdp.offered, np.clip(array, 0, mdp.num_actions - 1)[:, None], 1)[:, 0]),
-    ):
-        if wrong.any():
-            state = int(np.argmax(wrong))
-            raise ArgumentError(
-                f"initial_policy: the action of state {state} is {name}",
-                expected=f"one of {np.flatnonzero(mdp.offered[state]).tolist()}",
-                got=int(array[state]),
-            )
-    policy[:] = array
-    return policy
 
 
 def _check_arguments(mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any) -> None:

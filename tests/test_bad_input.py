@@ -1,0 +1,267 @@
+"""Bad input is refused at the door, by our own error, which names what is wrong; good input never is."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import adalook as al
+
+R = np.zeros((3, 2))
+NEXT = np.array([[0, 1], [1, 2], [2, 0]])
+DENSE = np.zeros((3, 2, 3))
+DENSE[np.arange(3)[:, None], np.arange(2), NEXT] = 1.0
+CSR = sp.csr_array(DENSE.reshape(6, 3))
+MAZE = al.zoo.maze(size=8, seed=0)
+PRIOR = np.zeros(MAZE.num_states)
+
+
+def changed(array, where, value):
+    copy = array.copy()
+    copy[where] = value
+    return copy
+
+
+def sparse(data, rows, columns, shape=(6, 3)):
+    return sp.coo_array((data, (rows, columns)), shape=shape)
+
+
+def broken_csr(**parts):
+    matrix = CSR.copy()
+    for name, value in parts.items():
+        setattr(matrix, name, value)
+    return matrix
+
+
+class Table:
+    """An environment that has nothing but a table."""
+
+    def __init__(self, table):
+        self.P = table
+
+
+def batch(*answer):
+    return lambda states: answer
+
+
+TWO_SUCCESSORS = np.tile(np.array([0, 1]), (3, 2, 1))
+HALVES = np.full((3, 2, 2), 0.5)
+
+MODELS = {
+    "no arrays at all": (lambda: al.MDP(None, None, 0.9), "rewards"),
+    "rewards as strings": (lambda: al.MDP([["a", "b"]], [[0, 0]], 0.9), "rewards.*type"),
+    "rewards complex": (lambda: al.MDP(R + 1j, NEXT, 0.9), "rewards.*type"),
+    "rewards as objects": (lambda: al.MDP(R.astype(object), NEXT, 0.9), "rewards.*type"),
+    "rewards ragged": (lambda: al.MDP([[1.0, 2.0], [3.0]], NEXT, 0.9), "rewards.*ragged"),
+    "rewards per state only": (lambda: al.MDP(np.zeros(3), NEXT, 0.9), r"rewards.*shape.*\(S, A\)"),
+    "rewards per successor": (lambda: al.MDP(np.zeros((3, 2, 3)), NEXT, 0.9), "rewards.*shape"),
+    "reward nan": (lambda: al.MDP(changed(R, (1, 0), np.nan), NEXT, 0.9), "state 1, action 0"),
+    "reward inf": (lambda: al.MDP(changed(R, (2, 1), np.inf), NEXT, 0.9), "state 2, action 1"),
+    "reward minus inf": (lambda: al.MDP(changed(R, (0, 1), -np.inf), NEXT, 0.9), "state 0, action 1.*mask"),
+    "rewards that overflow": (lambda: al.MDP(changed(R, (0, 0), 1e299), NEXT, 0.999), "too large"),
+    "no states": (lambda: al.MDP(np.zeros((0, 2)), np.zeros((0, 2), int), 0.9), "empty"),
+    "no actions": (lambda: al.MDP(np.zeros((3, 0)), np.zeros((3, 0), int), 0.9), "empty"),
+    "discount one": (lambda: al.MDP(R, NEXT, 1.0), "discount"),
+    "discount above one": (lambda: al.MDP(R, NEXT, 1.1), "discount.*1.1"),
+    "discount negative": (lambda: al.MDP(R, NEXT, -0.1), "discount"),
+    "discount nan": (lambda: al.MDP(R, NEXT, float("nan")), "discount"),
+    "discount none": (lambda: al.MDP(R, NEXT, None), "discount"),
+    "discount text": (lambda: al.MDP(R, NEXT, "high"), "discount"),
+    "discount true": (lambda: al.MDP(R, NEXT, True), "discount"),
+    "discount beyond the row sums": (lambda: al.MDP(R, DENSE * (1 - 1e-13), 1 - 1e-16), "discount"),
+    "transitions as strings": (lambda: al.MDP(R, [["a", "b"]] * 3, 0.9), "transitions.*type"),
+    "transitions of bools": (lambda: al.MDP(R, DENSE.astype(bool), 0.9), "transitions.*type"),
+    "next states as floats": (lambda: al.MDP(R, NEXT.astype(float), 0.9), r"astype\(int\)"),
+    "next states of a wrong shape": (lambda: al.MDP(R, NEXT.T, 0.9), "shape"),
+    "next state negative": (lambda: al.MDP(R, changed(NEXT, (1, 1), -1), 0.9), "state 1, action 1.*mask"),
+    "next state too large": (lambda: al.MDP(R, changed(NEXT, (2, 0), 3), 0.9), "state 2, action 0.*0 to 2"),
+    "dense as (A, S, S)": (lambda: al.MDP(R, np.moveaxis(DENSE, 1, 0), 0.9), "moveaxis"),
+    "dense as (S·A, S)": (lambda: al.MDP(R, DENSE.reshape(6, 3), 0.9), "csr_array"),
+    "dense of a wrong shape": (lambda: al.MDP(R, DENSE[:, :, :2], 0.9), "shape"),
+    "probability nan": (lambda: al.MDP(R, changed(DENSE, (1, 1, 2), np.nan), 0.9), "state 1, action 1, successor 2"),
+    "probability inf": (lambda: al.MDP(R, changed(DENSE, (0, 0, 0), np.inf), 0.9), "state 0, action 0"),
+    "probability negative": (lambda: al.MDP(R, DENSE - 0.5, 0.9), "state 0, action 0.*negative"),
+    "row sums to less": (lambda: al.MDP(R, changed(DENSE, (2, 1, 0), 0.9), 0.9), "state 2, action 1.*sum"),
+    "row sums to more": (lambda: al.MDP(R, changed(DENSE, (2, 1, 1), 1e-6), 0.9), "state 2, action 1.*sum"),
+    "row of zeros": (lambda: al.MDP(R, changed(DENSE, (0, 1), 0.0), 0.9), "state 0, action 1.*mask"),
+    "percentages": (lambda: al.MDP(R, DENSE * 100, 0.9), "sum to one"),
+    "sparse of a wrong shape": (lambda: al.MDP(R, CSR.T, 0.9), r"\(S·A, S\)"),
+    "sparse complex": (lambda: al.MDP(R, CSR.astype(complex), 0.9), "type"),
+    "sparse nan": (lambda: al.MDP(R, broken_csr(data=changed(CSR.data, 3, np.nan)), 0.9), "state 1, action 1"),
+    "sparse negative": (
+        lambda: al.MDP(R, sparse([2.0, -1.0, 1, 1, 1, 1, 1], [0, 0, 1, 2, 3, 4, 5], [0, 1, 0, 0, 0, 0, 0]), 0.9),
+        "state 0, action 0, successor 1.*negative",
+    ),
+    "sparse negative hidden by a repeat": (
+        lambda: al.MDP(R, sparse([2.0, -1.0, 1, 1, 1, 1, 1], [0, 0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 0, 0]), 0.9),
+        "state 0, action 0.*negative",
+    ),
+    "sparse row missing": (lambda: al.MDP(R, sparse(np.ones(5), range(5), [0] * 5), 0.9), "state 2, action 1"),
+    "sparse index out of range": (
+        lambda: al.MDP(R, broken_csr(indices=changed(CSR.indices, 2, 7)), 0.9),
+        "state 1, action 0.*0 to 2",
+    ),
+    "sparse index negative": (
+        lambda: al.MDP(R, broken_csr(indices=changed(CSR.indices, 5, -1)), 0.9),
+        "state 2, action 1",
+    ),
+    "sparse indptr falling": (lambda: al.MDP(R, broken_csr(indptr=changed(CSR.indptr, 2, 0)), 0.9), "damaged|sum"),
+    "mask of ints": (lambda: al.MDP(R, NEXT, 0.9, mask=np.ones((3, 2), int)), "mask.*bools"),
+    "mask of a wrong shape": (lambda: al.MDP(R, NEXT, 0.9, mask=np.ones((2, 3), bool)), "mask.*shape"),
+    "mask ragged": (lambda: al.MDP(R, NEXT, 0.9, mask=[[True], [True, False]]), "mask"),
+    "state without actions": (lambda: al.MDP(R, NEXT, 0.9, mask=changed(R == 0, 1, False)), "state 1 offers no"),
+    "layout of another model": (lambda: al.MDP(R, NEXT, 0.9, layout=MAZE.layout), "layout.*3 states"),
+}
+FUNCTIONS = {
+    "fn is no function": (lambda: al.MDP.from_function(3, 3, 2, 0.9), "fn"),
+    "fn returns no tuple": (lambda: al.MDP.from_function(lambda s: R, 3, 2, 0.9), "tuple"),
+    "fn returns four things": (lambda: al.MDP.from_function(batch(R, R, R, R), 3, 2, 0.9), "tuple"),
+    "fn: rewards of a wrong shape": (lambda: al.MDP.from_function(batch(R.T, NEXT), 3, 2, 0.9), "rewards.*shape"),
+    "fn: reward nan": (lambda: al.MDP.from_function(batch(R * np.nan, NEXT), 3, 2, 0.9), "state 0, action 0"),
+    "fn: next states as floats": (lambda: al.MDP.from_function(batch(R, NEXT * 1.0), 3, 2, 0.9), "ints"),
+    "fn: next state out of range": (lambda: al.MDP.from_function(batch(R, NEXT + 1), 3, 2, 0.9), "state 1, action 1"),
+    "fn: successor out of range": (
+        lambda: al.MDP.from_function(batch(R, TWO_SUCCESSORS + 2, HALVES), 3, 2, 0.9),
+        "state 0, action 0.*range",
+    ),
+    "fn: shapes differ": (
+        lambda: al.MDP.from_function(batch(R, TWO_SUCCESSORS, HALVES[:, :, :1]), 3, 2, 0.9),
+        "probabilities.*shape",
+    ),
+    "fn: probability negative": (
+        lambda: al.MDP.from_function(batch(R, TWO_SUCCESSORS, HALVES * [3, -1]), 3, 2, 0.9),
+        "state 0, action 0, successor 1",
+    ),
+    "fn: sums to more": (
+        lambda: al.MDP.from_function(batch(R, TWO_SUCCESSORS, HALVES * 1.1), 3, 2, 0.9),
+        "state 0, action 0.*sum",
+    ),
+    "fn: no states": (lambda: al.MDP.from_function(batch(R, NEXT), 0, 2, 0.9), "num_states"),
+    "fn: states as float": (lambda: al.MDP.from_function(batch(R, NEXT), 3.0, 2, 0.9), "num_states"),
+    "fn: batch of none": (lambda: al.MDP.from_function(batch(R, NEXT), 3, 2, 0.9, batch_size=0), "batch_size"),
+    "fn: both forms": (
+        lambda: al.MDP.from_function(
+            lambda s: (R[:1], NEXT[:1]) if s[0] == 0 else (R[:1], TWO_SUCCESSORS[:1], HALVES[:1]), 3, 2, 0.9, batch_size=1
+        ),
+        "both forms",
+    ),
+}
+TABLES = {
+    "env without a table": (lambda: al.MDP.from_gymnasium(object()), "no transition table"),
+    "table empty": (lambda: al.MDP.from_gymnasium(Table({})), "no transition table"),
+    "table with gaps": (lambda: al.MDP.from_gymnasium(Table({0: {0: [(1.0, 0, 0, False)]}, 2: {}})), "states"),
+    "table with names": (lambda: al.MDP.from_gymnasium(Table({0: {"up": [(1.0, 0, 0, False)]}})), "actions"),
+    "table: triple": (lambda: al.MDP.from_gymnasium(Table({0: {0: [(1.0, 0, 0)]}})), "state 0, action 0"),
+    "table: leads away": (lambda: al.MDP.from_gymnasium(Table({0: {0: [(1.0, 5, 0, False)]}})), "state 0, action 0"),
+    "table: negative": (
+        lambda: al.MDP.from_gymnasium(Table({0: {0: [(2.0, 0, 0, False), (-1.0, 0, 0, False)]}})),
+        "state 0, action 0",
+    ),
+    "table: half a row": (lambda: al.MDP.from_gymnasium(Table({0: {0: [(0.5, 0, 0, False)]}})), "sum to one"),
+    "table: no outcomes": (lambda: al.MDP.from_gymnasium(Table({0: {0: []}})), "state 0, action 0"),
+    "table: no actions": (lambda: al.MDP.from_gymnasium(Table({0: {}})), "state 0 offers no"),
+    "table: reward nan": (
+        lambda: al.MDP.from_gymnasium(Table({0: {0: [(1.0, 0, np.nan, False)]}})),
+        "state 0, action 0",
+    ),
+}
+METHODS = {
+    "no model": (lambda: al.solve(R), "al.MDP"),
+    "method as text": (lambda: al.solve(MAZE, "wlpi"), "method"),
+    "method as class": (lambda: al.solve(MAZE, al.WLPI), "method"),
+    "tolerance negative": (lambda: al.solve(MAZE, tolerance=-1e-8), "tolerance"),
+    "tolerance nan": (lambda: al.solve(MAZE, tolerance=float("nan")), "tolerance"),
+    "tolerance none": (lambda: al.solve(MAZE, tolerance=None), "tolerance"),
+    "limit zero": (lambda: al.solve(MAZE, max_iterations=0), "max_iterations"),
+    "limit as float": (lambda: al.solve(MAZE, max_iterations=2.5), "max_iterations"),
+    "time negative": (lambda: al.solve(MAZE, max_seconds=-1), "max_seconds"),
+    "policy too short": (lambda: al.solve(MAZE, initial_policy=[0, 1]), "initial_policy"),
+    "policy as floats": (lambda: al.solve(MAZE, initial_policy=PRIOR), "initial_policy"),
+    "policy out of range": (
+        lambda: al.solve(MAZE, initial_policy=changed(PRIOR.astype(int), 5, 4)),
+        "state 5 is out of range",
+    ),
+    "policy not on offer": (
+        lambda: al.solve(al.MDP(R, NEXT, 0.9, mask=changed(R == 0, (1, 1), False)), initial_policy=[1, 1, 1]),
+        "state 1 is not offered",
+    ),
+    "depth zero": (lambda: al.HPI(0), "depth"),
+    "depth as float": (lambda: al.HPI(2.0), "depth"),
+    "depth true": (lambda: al.WLPI(True), "depth"),
+    "depth enormous": (lambda: al.WLPI(10**9), "depth"),
+    "sweeps zero": (lambda: al.ModifiedPolicyIteration(0), "sweeps"),
+    "kappa one": (lambda: al.TLPI(1.0, PRIOR), "kappa"),
+    "kappa zero": (lambda: al.TLPI(0.0, PRIOR), "kappa"),
+    "kappa text": (lambda: al.TLPI("0.9", PRIOR), "kappa"),
+    "beta negative": (lambda: al.TLPI(0.9, PRIOR, beta=-1), "beta"),
+    "budgets as tuple": (lambda: al.QLPI((0.1, 0.2), PRIOR), "budgets"),
+    "budget above one": (lambda: al.QLPI({2: 1.5}, PRIOR), "depth 2"),
+    "budget nan": (lambda: al.QLPI({2: float("nan")}, PRIOR), "depth 2"),
+    "budget at depth zero": (lambda: al.QLPI({0: 0.1}, PRIOR), "depth"),
+    "slack negative": (lambda: al.QLPI({2: 0.1}, PRIOR, slack=-1), "slack"),
+    "prior too short": (lambda: al.solve(MAZE, al.QLPI({2: 0.1}, PRIOR[:3])), "prior.*shape"),
+    "prior nan": (lambda: al.solve(MAZE, al.TLPI(0.9, changed(PRIOR, 7, np.nan))), "prior of state 7"),
+    "prior none": (lambda: al.solve(MAZE, al.TLPI(0.9, None)), "prior"),
+    "prior text": (lambda: al.solve(MAZE, al.TLPI(0.9, "exact")), "prior"),
+    "few iterations: none": (lambda: al.priors.few_iterations(MAZE, 0), "n is wrong"),
+    "groups too short": (lambda: al.aggregate(MAZE, [0, 1]), "groups"),
+    "groups as floats": (lambda: al.aggregate(MAZE, PRIOR), "groups"),
+    "squares of side zero": (lambda: MAZE.layout.squares(0), "k"),
+    "certify: values too short": (lambda: al.certify(MAZE, PRIOR[:3], PRIOR.astype(int)), "values"),
+    "certify: values nan": (lambda: al.certify(MAZE, PRIOR * np.nan, PRIOR.astype(int)), "state 0"),
+    "certify: policy out of range": (lambda: al.certify(MAZE, PRIOR, PRIOR.astype(int) + 9), "policy"),
+    "maze too small": (lambda: al.zoo.maze(size=3), "size"),
+    "maze seed negative": (lambda: al.zoo.maze(seed=-1), "seed"),
+    "chain empty": (lambda: al.zoo.chain(n=0), "n"),
+    "garnet without branches": (lambda: al.zoo.garnet(3, 2, 0), "branching"),
+    "forest with certain fire and more": (lambda: al.zoo.forest(3, fire=1.5), "fire"),
+    "grid of one cell": (lambda: al.zoo.gridworld(1, 1), "grid"),
+}
+ALL = MODELS | FUNCTIONS | TABLES | METHODS
+
+
+@pytest.mark.parametrize("case", ALL)
+def test_refused_by_name(case):
+    make, pattern = ALL[case]
+    with pytest.raises(al.AdalookError, match=pattern) as caught:
+        make()
+    assert isinstance(caught.value, ValueError), "our errors are also the built-in ones"
+    assert "\n" not in str(caught.value)
+
+
+def test_there_are_enough_kinds():
+    assert len(ALL) >= 60
+
+
+GOOD = {
+    "discount zero": lambda: al.MDP(R, NEXT, 0.0),
+    "float32 rows": lambda: al.MDP(R, np.full((3, 2, 3), 1 / 3, np.float32), 0.999),
+    "float32 sparse": lambda: al.MDP(R, sp.csr_array(np.full((6, 3), 1 / 3, np.float32)), 0.999),
+    "float32 rewards": lambda: al.MDP(R.astype(np.float32), NEXT, 0.9),
+    "integer rewards": lambda: al.MDP(R.astype(int), NEXT, 0.9),
+    "unsigned next states": lambda: al.MDP(R, NEXT.astype(np.uint8), 0.9),
+    "integer dense": lambda: al.MDP(R, DENSE.astype(int), 0.9),
+    "lists": lambda: al.MDP(R.tolist(), NEXT.tolist(), 0.9),
+    "one state": lambda: al.MDP([[1.0]], [[0]], 0.9),
+    "one action": lambda: al.MDP(R[:, :1], NEXT[:, :1], 0.9),
+    "unreachable states": lambda: al.MDP(R, np.zeros_like(NEXT), 0.9),
+    "negative rewards": lambda: al.MDP(R - 5, NEXT, 0.9),
+    "Fortran order": lambda: al.MDP(np.asfortranarray(R), np.asfortranarray(DENSE), 0.9),
+    "read-only": lambda: al.MDP(np.broadcast_to(0.0, (3, 2)), NEXT, 0.9),
+    "csr_matrix": lambda: al.MDP(R, sp.csr_matrix(CSR), 0.9),
+    "csc": lambda: al.MDP(R, CSR.tocsc(), 0.9),
+    "unsorted repeats": lambda: al.MDP(R, sparse([0.5] * 12, [*range(6), *range(6)], [2] * 6 + [1] * 6), 0.9),
+    "explicit zeros": lambda: al.MDP(R, sparse([1.0, 0] * 6, np.repeat(range(6), 2), [0, 1] * 6), 0.9),
+    "nan where masked": lambda: al.MDP(
+        changed(R, (0, 1), np.nan), changed(DENSE, (0, 1), np.nan), 0.9, mask=changed(R == 0, (0, 1), False)
+    ),
+    "discount of 1 - 1e-9": lambda: al.MDP(R, np.full((3, 2, 3), 1 / 3), 1 - 1e-9),
+    "long rounded row": lambda: al.MDP(np.zeros((1000, 1)), np.full((1000, 1, 1000), 0.001), 0.9),
+    "numpy scalars": lambda: al.MDP(R, NEXT, np.float64(0.9)),
+}
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_accepted_and_solved(case):
+    sol = al.solve(GOOD[case]())
+    assert sol.converged
+    assert np.isfinite(sol.values).all()
