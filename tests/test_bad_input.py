@@ -43,6 +43,10 @@ def batch(*answer):
     return lambda states: answer
 
 
+def either_form(states):
+    return (R[:1], NEXT[:1]) if states[0] == 0 else (R[:1], TWO_SUCCESSORS[:1], HALVES[:1])
+
+
 TWO_SUCCESSORS = np.tile(np.array([0, 1]), (3, 2, 1))
 HALVES = np.full((3, 2, 2), 0.5)
 
@@ -140,7 +144,11 @@ FUNCTIONS = {
     "fn: batch of none": (lambda: al.MDP.from_function(batch(R, NEXT), 3, 2, 0.9, batch_size=0), "batch_size"),
     "fn: both forms": (
         lambda: al.MDP.from_function(
-            lambda s: (R[:1], NEXT[:1]) if s[0] == 0 else (R[:1], TWO_SUCCESSORS[:1], HALVES[:1]), 3, 2, 0.9, batch_size=1
+            lambda s: (R[:1], NEXT[:1]) if s[0] == 0 else (R[:1], TWO_SUCCESSORS[:1], HALVES[:1]),
+            3,
+            2,
+            0.9,
+            batch_size=1,
         ),
         "both forms",
     ),

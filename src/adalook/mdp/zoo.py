@@ -152,7 +152,7 @@ def gridworld(
     """A plain grid: moves slip sideways with probability `slip`; the last cell pays 1 and, like the holes, absorbs.
 
     >>> import adalook as al
-    >>> al.solve(al.zoo.gridworld(4, 4, slip=0.0, holes=0.0)).values.round(3)[0]
+    >>> float(al.solve(al.zoo.gridworld(4, 4, slip=0.0, holes=0.0)).values[0].round(3))
     0.774
     """
     rows, columns = positive_integer(rows, "rows"), positive_integer(columns, "columns")
