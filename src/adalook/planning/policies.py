@@ -23,7 +23,8 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     """A copy (S,) of a given policy, every action of which is on offer."""
     array = np.asarray(given)
     if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
-        raise ArgumentError(f"{name} is wrong", expected=f"ints ({mdp.num_states},)", got=f"{array.dtype} {array.shape}")
+        wanted = f"ints ({mdp.num_states},)"
+        raise ArgumentError(f"{name} is wrong", expected=wanted, got=f"{array.dtype} {array.shape}")
     inside = (array >= 0) & (array < mdp.num_actions)
     offered = np.take_along_axis(mdp.offered, np.where(inside, array, 0).astype(np.intp)[:, None], 1)[:, 0]
     for trouble, good in (("out of range", inside), ("not offered", offered)):
