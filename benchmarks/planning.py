@@ -27,6 +27,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import planning_report as report
+from benchmarks.child import BUILD_LIMIT_SECONDS
 from benchmarks.models import CASES, CERTIFICATE, GROWTH, Case
 from benchmarks.peers import OURS, SETTINGS, Setting, installed
 
@@ -82,14 +83,17 @@ class Bench:
         result.unlink()
         if done.returncode == -signal.SIGALRM:
             what = "no model" if record["step"] == "build" else "no answer"
-            limit = "5 min" if record["step"] == "build" else f"{job['limit_seconds']:g} s"
-            record["failure"] = f"{what} in {limit}"
+            limit = BUILD_LIMIT_SECONDS if record["step"] == "build" else job["limit_seconds"]
+            record["failure"] = f"{what} in {limit:g} s"
         elif record["step"] != "done" and "failure" not in record:
             record["failure"] = f"ended with code {done.returncode}"
         return record
 
     def solve(self, case: Case, setting: Setting) -> Record:
-        record = self.child("compare", case.spec, solver=setting.solver, options=setting.options)
+        if case.kind in setting.skip:
+            record = {"failure": f"not run: {setting.skip[case.kind]}"}
+        else:
+            record = self.child("compare", case.spec, solver=setting.solver, options=setting.options)
         record = {"name": setting.name, "solver": setting.solver, **record}
         self.console.print(f"  {setting.name:<36} {report.outcome(record)}", highlight=False)
         return record
@@ -98,8 +102,7 @@ class Bench:
         """Ours, every peer, ours again."""
         self.console.print(f"[bold]{case.name}[/]")
         ours = self.solve(case, OURS)
-        chosen = [s for s in SETTINGS if case.kind not in s.skip and installed(s.solver)]
-        runs = [self.solve(case, setting) for setting in chosen]
+        runs = [self.solve(case, setting) for setting in SETTINGS if installed(setting.solver)]
         again = self.solve(case, OURS)
         if "times" in ours and "times" in again:
             ours["times"] += again["times"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
-from adalook.planning import kernels, threads
+from adalook.planning import evaluation_kernels, kernels, threads
 from adalook.planning.backups import table
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Evaluator:
     def rows_of(self, policy: IntArray) -> Policy:
         mdp = self.mdp
         reward, code = np.empty(mdp.num_states), np.empty(mdp.num_states, mdp.codes.dtype)
-        stochastic = kernels.policy_rows(mdp.rewards, mdp.codes, policy, reward, code)
+        stochastic = evaluation_kernels.policy_rows(mdp.rewards, mdp.codes, policy, reward, code)
         return Policy(reward, code, int(stochastic), table(mdp))
 
     def _gathered(self, rows: Policy) -> Policy:
@@ -90,13 +90,13 @@ class Evaluator:
         indptr, indices, data = rows.rows
         ends = np.zeros(hubs + n + 1, indptr.dtype)
         ends[: hubs + 1] = indptr[: hubs + 1]
-        kernels.own_lengths(rows.code, indptr, hubs, ends[hubs:])
+        evaluation_kernels.own_lengths(rows.code, indptr, hubs, ends[hubs:])
         ends[hubs] = indptr[hubs]
         np.cumsum(ends[hubs:], out=ends[hubs:])
         new_indices, new_data = np.empty(int(ends[-1]), indices.dtype), np.empty(int(ends[-1]))
         new_indices[: ends[hubs]], new_data[: ends[hubs]] = indices[: ends[hubs]], data[: ends[hubs]]
         code = np.empty_like(rows.code)
-        kernels.gather_own(rows.code, indptr, indices, data, hubs, ends, new_indices, new_data, code)
+        evaluation_kernels.gather_own(rows.code, indptr, indices, data, hubs, ends, new_indices, new_data, code)
         return Policy(rows.reward, code, rows.stochastic, (ends, new_indices, new_data))
 
     def exactly(self, policy: IntArray, start: FloatArray, span: float) -> Evaluation:
@@ -132,20 +132,20 @@ class Evaluator:
         mdp = self.mdp
         leaves = 0
         if rows.stochastic:
-            leaves = kernels.number_rows(rows.code, self._label, self._used, MAX_LEAVES)
+            leaves = evaluation_kernels.number_rows(rows.code, self._label, self._used, MAX_LEAVES)
         used = self._used[: min(leaves, MAX_LEAVES)]
         try:
             if leaves > MAX_LEAVES:
                 return None
             n = mdp.num_states
             value, weight = np.empty(n), np.empty(n)
-            exit_ = np.full(n, kernels.UNSEEN, np.int32)
+            exit_ = np.full(n, evaluation_kernels.UNSEEN, np.int32)
             path = np.empty(n, mdp.codes.dtype)
-            kernels.follow(rows.reward, rows.code, self._label, mdp.discount, value, weight, exit_, path)
+            evaluation_kernels.follow(rows.reward, rows.code, self._label, mdp.discount, value, weight, exit_, path)
             if leaves:
                 matrix, constant = np.zeros((leaves, leaves)), np.zeros(leaves)
-                kernels.close_leaves(*table(mdp), used, value, weight, exit_, matrix, constant)
-                kernels.add_leaves(value, weight, exit_, np.linalg.solve(np.eye(leaves) - matrix, constant))
+                evaluation_kernels.close_leaves(*table(mdp), used, value, weight, exit_, matrix, constant)
+                evaluation_kernels.add_leaves(value, weight, exit_, np.linalg.solve(np.eye(leaves) - matrix, constant))
             return value
         finally:
             self._label[used] = -1
@@ -158,7 +158,7 @@ class Evaluator:
         if threads.worthwhile(self._entries):
             count, low, high, before = _sweep_in_threads(arguments, values, spare, most, span)
         else:
-            count, low, high, before = kernels.sweeps(*arguments, values, spare, most, span)
+            count, low, high, before = evaluation_kernels.sweeps(*arguments, values, spare, most, span)
         result = spare if count % 2 else values
         # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
         common = low if low > 0 else high if high < 0 else 0.0
@@ -256,14 +256,14 @@ class Evaluator:
 def _sweep_in_threads(
     arguments: tuple[Any, ...], values: FloatArray, spare: FloatArray, most: int, span: float
 ) -> tuple[int, float, float, float]:
-    """`kernels.sweeps`, each sweep split over the cores."""
+    """`evaluation_kernels.sweeps`, each sweep split over the cores."""
     low, high, before, count = -math.inf, math.inf, math.inf, 0
     while count < most:
         before = high - low
         old, new = (values, spare) if count % 2 == 0 else (spare, values)
         indptr, indices, data, hub = arguments[2:6]
         kernels.hub_expectations(indptr, indices, data, old, hub)
-        parts = threads.split(kernels.sweep, len(values), (*arguments, old, new))
+        parts = threads.split(evaluation_kernels.sweep, len(values), (*arguments, old, new))
         low, high = min(part[0] for part in parts), max(part[1] for part in parts)
         count += 1
         if high - low <= span:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook.arrays import BoolArray, IntArray
-from adalook.planning import kernels
+from adalook.planning import query_kernels
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -148,7 +148,7 @@ class Counter:
                 self._trees.append(self._big_tree(last.astype(object)))
                 continue
             deeper = np.empty(mdp.num_states, np.int64)
-            kernels.tree_pairs(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, last, deeper)
+            query_kernels.tree_pairs(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, last, deeper)
             self._trees.append(deeper)
         return self._trees[depth - 1]
 
@@ -174,7 +174,7 @@ class Counter:
             counts = np.empty(len(missing), np.int64)
             stamp, queue = np.zeros(mdp.num_states, np.int64), np.empty(mdp.num_states, np.int64)
             graph = (mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs)
-            kernels.ball_pairs(*graph, self._offered, missing, depth, stamp, queue, counts)
+            query_kernels.ball_pairs(*graph, self._offered, missing, depth, stamp, queue, counts)
             known[missing] = counts
         return int(known[states].sum())
 
@@ -187,7 +187,7 @@ class Counter:
         for level in range(max(by_depth, default=0), 0, -1):
             deeper, need = need, np.zeros(mdp.num_states, bool)
             if deeper.any():
-                kernels.expand(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, deeper, need)
+                query_kernels.expand(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, deeper, need)
             if level in by_depth:
                 states = by_depth[level].states
                 need[slice(None) if states is None else states] = True
