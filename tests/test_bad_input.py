@@ -113,6 +113,9 @@ MODELS = {
     "mask of a wrong shape": (lambda: al.MDP(R, NEXT, 0.9, mask=np.ones((2, 3), bool)), "mask.*shape"),
     "mask ragged": (lambda: al.MDP(R, NEXT, 0.9, mask=[[True], [True, False]]), "mask"),
     "state without actions": (lambda: al.MDP(R, NEXT, 0.9, mask=changed(R == 0, 1, False)), "state 1 offers no"),
+    "layout off the grid": (lambda: al.Layout(np.array([[0, 9]]), np.zeros((1, 1), bool)), "state 0 is off the grid"),
+    "layout of names": (lambda: al.Layout(np.array([["a", "b"]]), np.zeros((1, 1), bool)), "cells"),
+    "layout without walls": (lambda: al.Layout(np.array([[0, 0]]), np.zeros(3)), "walls"),
     "layout of another model": (lambda: al.MDP(R, NEXT, 0.9, layout=MAZE.layout), "layout.*3 states"),
 }
 FUNCTIONS = {

@@ -40,7 +40,10 @@ class FileError(AdalookError, OSError):
 class MissingExtraError(AdalookError, ImportError):
     """An optional dependency is needed and not installed."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    def __init__(self, package: str, extra: str = "", purpose: str = "") -> None:
+        if not extra:  # unpickled: the one argument is the message
+            super().__init__(package)
+            return
         super().__init__(
             f"{purpose} needs the package '{package}'", remedy=f"install it with: pip install 'adalook[{extra}]'"
         )

@@ -220,12 +220,6 @@ def test_too_large_a_model_is_not_written(old_file: Path, monkeypatch: pytest.Mo
     assert_untouched(old_file)
 
 
-def test_layout_that_does_not_fit_is_not_written(tmp_path: Path) -> None:
-    layout = al.Layout(np.array([[0, 9]]), np.zeros((1, 1), bool))
-    with pytest.raises(ModelError, match="cells"):
-        al.MDP([[0.0]], [[0]], 0.5, layout=layout).save(tmp_path / "m.npz")
-
-
 # ---- accidents: a file that is cut or flipped is refused, or means the same
 
 

@@ -152,5 +152,6 @@ def test_predecessors_are_the_transposed_edges():
 
 
 def test_growth_tells_grids_from_random_graphs():
-    assert al.zoo.maze(size=60).growth < 5
-    assert al.zoo.garnet(5000, 4, 5).growth > 8
+    assert al.zoo.maze(size=60).growth < 6
+    assert al.zoo.gridworld(20, 20).growth < 6
+    assert al.zoo.garnet(500, 4, 5).growth > 20

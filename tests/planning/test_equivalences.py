@@ -138,3 +138,25 @@ def test_the_backup_is_monotone_and_contracts(seed):
     assert (one <= other + slack).all()
     assert np.abs(one - other).max() <= 0.9 * np.abs(low - high).max() + slack
     np.testing.assert_allclose(one, naive_lookahead(mdp, low, 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.99, 0.999])
+@pytest.mark.parametrize("seed", range(4))
+def test_rough_passes_end_where_exact_policy_iteration_does(seed, discount):
+    """Slippery grids too large for direct evaluation: WLPI's rough passes, with rewards of both signs."""
+    base = al.zoo.gridworld(18, 20, slip=0.3, seed=seed, discount=discount, holes=0.05)
+    dense = np.random.default_rng(seed).standard_normal(base.rewards.shape) * (seed % 2)
+    mdp = al.MDP._adopt(base.rewards + dense, base.codes, base.rows, discount)
+    sol = al.solve(mdp, tolerance=1e-7)
+    assert sol.trace[0].evaluation == "sweeps in place"
+    exact = al.solve(mdp, al.PolicyIteration(), tolerance=0.0)
+    assert sol.certified
+    np.testing.assert_allclose(sol.values, exact.values, atol=2e-7)
+
+
+@pytest.mark.parametrize("model", [al.zoo.gridworld(20, 20, slip=0.3, discount=0.99), al.zoo.garnet(700, 3, 4)])
+def test_wlpi_goes_on_exactly_where_rough_evaluation_ends(model):
+    """A tolerance beyond float64: rough passes must give way to exact ones, and those must end."""
+    sol = al.solve(model, tolerance=1e-17, max_iterations=3_000)
+    assert sol.status is al.Status.CONVERGED
+    assert sol.policy_loss < 1e-8

@@ -37,7 +37,7 @@ class Predecessors:
 
 
 def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 64) -> float:
-    """Mean size of the neighbourhood four steps ahead over that of two steps, from states spread evenly."""
+    """Mean size of the neighbourhood three steps ahead over that of one step, from states spread evenly."""
     roots = np.unique(np.linspace(0, len(codes) - 1, sample).astype(np.int64))
     near, far = kernels.neighbourhoods(codes, rows.indptr, rows.indices, rows.num_hubs, roots)
     return float(far / near)

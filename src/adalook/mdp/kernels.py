@@ -165,7 +165,7 @@ def normalise_rows(indptr, data):
 
 @compiled
 def neighbourhoods(codes, indptr, indices, num_hubs, roots):
-    """Number of states within two and within four steps of each root, hubs not followed: (sum, sum)."""
+    """Number of states within one and within three steps of each root, hubs not followed: (sum, sum)."""
     stamp = np.zeros(codes.shape[0], np.int64)
     queue = np.empty(codes.shape[0], np.int64)
     near = far = 0
@@ -173,7 +173,7 @@ def neighbourhoods(codes, indptr, indices, num_hubs, roots):
         queue[0] = roots[i]
         stamp[roots[i]] = i + 1
         head, tail = 0, 1
-        for step in range(4):
+        for step in range(3):
             end = tail
             while head < end:
                 s = queue[head]
@@ -192,7 +192,7 @@ def neighbourhoods(codes, indptr, indices, num_hubs, roots):
                                 stamp[indices[k]] = i + 1
                                 queue[tail] = indices[k]
                                 tail += 1
-            if step == 1:
+            if step == 0:
                 near += tail
         far += tail
     return near, far

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adalook.arrays import BoolArray, IntArray
+from adalook.errors import ModelError
 from adalook.mdp.checks import positive_integer
 
 Cell = tuple[int, int]
@@ -27,6 +28,21 @@ class Layout:
     goals: tuple[Cell, ...] = ()
     traps: tuple[Cell, ...] = ()
     action_names: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        cells, walls = np.asarray(self.cells), np.asarray(self.walls)
+        if cells.ndim != 2 or cells.shape[1] != 2 or cells.dtype.kind not in "iu":
+            raise ModelError("layout: cells are wrong", expected="ints (S, 2)", got=f"{cells.dtype} {cells.shape}")
+        if walls.ndim != 2 or walls.dtype != np.bool_:
+            raise ModelError("layout: walls are wrong", expected="bools (rows, columns)", got=f"{walls.dtype}")
+        inside = ((cells >= 0) & (cells < walls.shape)).all(axis=1) | (cells == -1).all(axis=1)
+        if not inside.all():
+            state = int(np.argmin(inside))
+            raise ModelError(
+                f"layout: the cell of state {state} is off the grid",
+                expected=f"within {walls.shape}, or (-1, -1) for a state that is not drawn",
+                got=tuple(cells[state].tolist()),
+            )
 
     @property
     def num_states(self) -> int:

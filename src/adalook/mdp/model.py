@@ -180,7 +180,7 @@ class MDP:
 
     @cached_property
     def growth(self) -> float:
-        """How much larger the neighbourhood of four steps is than that of two: 3 on a grid, huge on a random graph."""
+        """How much larger the neighbourhood of three steps is than that of one: 5 on a grid, huge on a random graph."""
         return neighbourhood_growth(self.codes, self.rows)
 
     @property
@@ -219,7 +219,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
         if given.shape != shape:
             raise ModelError("transitions has the wrong shape", expected=f"next states {shape}", got=given.shape)
         checks.next_states(given, offered)
-        codes = given.astype(index_type(num_states))
+        codes = given.astype(index_type(num_states), order="C")
         if offered is not None:
             codes[~offered] = NOT_OFFERED
         return codes, no_rows()

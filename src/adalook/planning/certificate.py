@@ -30,8 +30,6 @@ from adalook.planning.policies import checked_policy, checked_values
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
-UNIT = Fraction(1, 2**53)
-UNDERFLOW = Fraction(1, 2**1050)
 LARGEST = float(np.finfo(float).max)
 
 
@@ -45,7 +43,11 @@ class Certificate:
 
 
 def rounding_bound(mdp: MDP, size: float) -> float:
-    """How far a computed T v − v can be from the exact one, for |v| <= size: a float above `_rounding`."""
+    """How far a computed T v − v can be from the exact one, for |v| <= size.
+
+    That is γₙ(|r| + (1 + γρ)|v|) with two operations more than a backup has; the last factor makes up for 1/(1 − nu)
+    and for computing all this in floats, the last term for underflow.
+    """
     reach = mdp.largest_reward + (1.0 + mdp.discount * mdp.row_sums[1]) * size
     return (mdp.rounding_terms + 2) * 2.0**-53 * reach * 1.000001 + 1e-300
 
@@ -78,10 +80,11 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
 
     The second kind also holds for every policy that takes in each state either the given action or the greedy one.
     """
-    error = _rounding(mdp, residual.size)
-    upper = _shift(mdp, Fraction(residual.high) + error, upward=True)
-    lower = _shift(mdp, Fraction(residual.low) - error, upward=False)
-    own = lower if greedy else _shift(mdp, Fraction(residual.own_low) - error, upward=False)
+    error = Fraction(rounding_bound(mdp, residual.size))
+    keep = tuple(1 - Fraction(mdp.discount) * Fraction(row_sum) for row_sum in mdp.row_sums)
+    upper = _shift(Fraction(residual.high) + error, keep, upward=True)
+    lower = _shift(Fraction(residual.low) - error, keep, upward=False)
+    own = lower if greedy else _shift(Fraction(residual.own_low) - error, keep, upward=False)
     return Certificate(
         lower=values + _down(lower - _addition(residual.size, lower)),
         upper=values + _up(upper + _addition(residual.size, upper)),
@@ -89,22 +92,17 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
     )
 
 
-def _rounding(mdp: MDP, size: float) -> Fraction:
-    n = (mdp.rounding_terms + 2) * UNIT
-    reach = Fraction(mdp.largest_reward) + (1 + Fraction(mdp.discount) * Fraction(mdp.row_sums[1])) * Fraction(size)
-    return n / (1 - n) * reach + UNDERFLOW
+def _shift(change: Fraction, keep: tuple[Fraction, ...], upward: bool) -> Fraction:
+    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change.
 
-
-def _shift(mdp: MDP, change: Fraction, upward: bool) -> Fraction:
-    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change."""
-    low, high = mdp.row_sums
-    row_sum = high if (change >= 0) == upward else low
-    return change / (1 - Fraction(mdp.discount) * Fraction(row_sum))
+    `keep` is 1 − γρ for the least and for the largest row sum.
+    """
+    return change / keep[(change >= 0) == upward]
 
 
 def _addition(size: float, shift: Fraction) -> Fraction:
-    """What adding a shift to values of at most this size can lose to rounding."""
-    return 4 * UNIT * (Fraction(size) + abs(shift)) + UNDERFLOW
+    """What adding a shift to values of at most this size can lose to rounding, with room to spare."""
+    return Fraction((size + abs(float(shift))) * 2.0**-50 + 1e-300)
 
 
 def _up(x: Fraction) -> float:

@@ -107,13 +107,26 @@ class Evaluator:
             return Evaluation(values, FUNCTIONAL, 1, exact=True)
         return self._iterate(rows, start, max(span, self.floor(start)))
 
-    def roughly(self, policy: IntArray, start: FloatArray, span: float) -> Evaluation:
-        """As `exactly` for functional graphs; otherwise stop at this span, which may be far from exact."""
+    def is_functional(self, policy: IntArray) -> bool:
+        """Whether the policy has few enough stochastic rows to be solved by following pointers."""
+        if self.mdp.rows.num_rows <= MAX_LEAVES:
+            return True
+        count = evaluation_kernels.number_rows(self.rows_of(policy).code, self._label, self._used, MAX_LEAVES)
+        self._label[self._used[: min(count, MAX_LEAVES)]] = -1
+        return bool(count <= MAX_LEAVES)
+
+    def roughly(self, policy: IntArray, start: FloatArray, span: float, most: int) -> Evaluation:
+        """As `exactly` for functional graphs; otherwise stop at this span or after `most` sweeps, far from exact."""
         rows = self.rows_of(policy)
         values = self._functional(rows)
         if values is not None:
             return Evaluation(values, FUNCTIONAL, 1, exact=True)
         floor = self.floor(start)
+        if most < FIRST_SWEEPS and not self._direct_pays:
+            if threads.worthwhile(self._entries) and most > 2:
+                rows = self._gathered(rows)
+            values, count, _, _ = self._sweep(rows, start.copy(), most, max(span, floor))
+            return Evaluation(values, SWEEPS, count, exact=False)
         result = self._iterate(rows, start, max(span, floor))
         return Evaluation(result.values, result.way, result.sweeps, exact=result.way == LU or span <= floor)
 

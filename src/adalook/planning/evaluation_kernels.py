@@ -1,4 +1,4 @@
-"""Compiled loops of policy evaluation: gathering a policy's rows, sweeping, following pointers. Arguments as in `kernels`."""
+"""Compiled loops of policy evaluation: gathering rows, sweeping, following pointers. Arguments as in `kernels`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,6 @@ class Lookahead:
         switch: gains of level one must exceed this …
         spread: … and gains of deeper levels this.
         price: (state, action) queries of a new iteration, one full backup plus one evaluation.
-        exact: whether v is V^π as far as float64 allows.
     """
 
     def __init__(
@@ -51,9 +50,8 @@ class Lookahead:
         switch: float,
         spread: float,
         price: int,
-        exact: bool,
     ) -> None:
-        self.mdp, self.start, self.policy, self.price, self.exact = mdp, values, policy, price, exact
+        self.mdp, self.start, self.policy, self.price = mdp, values, policy, price
         self.dust, self.spread = switch, max(switch, spread)
         self.values, self.actions = first.values, first.actions
         self.level = 1

@@ -33,6 +33,8 @@ class Precision:
     """Enough to certify the tolerance."""
     coarse: float
     """What the policies to come will change anyway: there is no point in knowing much more than that."""
+    sweeps: int
+    """How many sweeps a rough evaluation may take."""
 
 
 class EvaluationPlan(Protocol):
@@ -76,7 +78,7 @@ class RoughEvaluation:
     def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
         if precision.fine == 0.0:
             return evaluator.exactly(policy, values, 0.0)
-        return evaluator.roughly(policy, values, max(precision.fine, self.share * precision.coarse))
+        return evaluator.roughly(policy, values, max(precision.fine, self.share * precision.coarse), precision.sweeps)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
 from adalook.planning.queries import Queries
@@ -17,6 +19,13 @@ class Status(enum.Enum):
     ITERATION_LIMIT = "iteration limit"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
+
+
+@dataclass
+class Answer:
+    """The solution's values, once they are known: what distances are measured to."""
+
+    values: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -43,10 +52,16 @@ class Iteration:
     """(S,) the improved policy."""
     depth: IntArray | None = None
     """(S,) lookahead depth used in each state."""
-    distance: float | None = None
-    """max|values of the solution − values here|."""
     fallback: bool = False
     """True once a policy came back and the rule gave way to one-step improvement, which cannot cycle."""
+    answer: Answer = field(default_factory=lambda: Answer(), repr=False, compare=False)
+
+    @property
+    def distance(self) -> float | None:
+        """max|values of the solution − values here|; None if the values were not kept, or are not known yet."""
+        if self.values is None or self.answer.values is None:
+            return None
+        return float(np.abs(self.answer.values - self.values).max())
 
 
 @dataclass(frozen=True)

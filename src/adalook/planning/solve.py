@@ -25,18 +25,28 @@ from adalook.planning.backups import Backup, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
 from adalook.planning.evaluation import Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
-from adalook.planning.method import FixedSweeps, Method, NoEvaluation, Precision, RoughEvaluation, Step
+from adalook.planning.method import (
+    ExactEvaluation,
+    FixedSweeps,
+    Method,
+    NoEvaluation,
+    Precision,
+    RoughEvaluation,
+    Step,
+)
 from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Counter, Improvement, Queries, horizon
-from adalook.planning.solution import Iteration, Solution, Status
+from adalook.planning.rough import IMPROVEMENT_PAIRS, LOCAL_GROWTH, MOST_PASSES, RoughRun
+from adalook.planning.solution import Answer, Iteration, Solution, Status
 from adalook.planning.watch import Watch
 from adalook.planning.wlpi import WLPI
 
 DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
-ROUGH_SPREAD = 0.1
-"""On roughly evaluated values, lookahead follows changes above this share of the largest."""
+MANY = 1 << 30
+PATIENCE = 100
+"""Rough evaluation gives way to exact when so many passes in a row have not taken a tenth off the loss."""
 
 
 def solve(
@@ -81,10 +91,10 @@ def solve(
             policy = checked_policy(mdp, initial_policy, "initial_policy")
         loop = _Loop(mdp, method, policy, float(tolerance), keep_states)
         while True:
-            iteration = loop.run_pass(watch)
-            watch.show(len(loop.trace), iteration)
-            if on_iteration is not None:
-                on_iteration(iteration)
+            for iteration in loop.run(watch, int(min(most - len(loop.trace), 1 << 30)), on_iteration is not None):
+                watch.show(len(loop.trace), iteration)
+                if on_iteration is not None:
+                    on_iteration(iteration)
             if loop.done:
                 return loop.solution(Status.CONVERGED, loop.done, watch)
             if watch.interrupted:
@@ -113,16 +123,49 @@ class _Loop:
         mdp = self.mdp
         self.evaluator, self.counter = Evaluator(mdp), Counter(mdp)
         self.values: FloatArray = np.zeros(mdp.num_states)
+        self.plan = self.method.plan
+        self.rough = RoughRun(mdp, self.tolerance)
         self.fine = self.tolerance * (1.0 - mdp.discount) / 8.0
         self.coarse = mdp.largest_reward
+        self.sweeps = 1
+        self.best_loss, self.best_pass = math.inf, 0
+        self.answer = Answer()
+        self.uniform_depths: dict[int, IntArray] = {}
         self.seen: set[int] = set()
         self.fallback = False
         self.certificate_seconds = 0.0
 
-    def run_pass(self, watch: Watch) -> Iteration:
-        """Evaluate, back up, improve; decide whether that was enough."""
+    def run(self, watch: Watch, most: int, keep: bool) -> list[Iteration]:
+        """One pass, or several rough ones on a local model; decide whether that was enough."""
+        rough = isinstance(self.plan, RoughEvaluation) and self.tolerance > 0.0
+        if rough and self.mdp.growth <= LOCAL_GROWTH and not self.evaluator.is_functional(self.policy):
+            return self._run_rough(watch, most, keep or self._keeps(MOST_PASSES))
+        return [self._run_pass(watch)]
+
+    def _run_rough(self, watch: Watch, most: int, keep: bool) -> list[Iteration]:
+        """Rough passes: see `rough`."""
+        mdp = self.mdp
+        passes, self.evaluated, self.values, self.policy = self.rough.advance(self.values, self.policy, most, keep)
+        self.greedy, self.residual = True, passes[-1].residual
+        result = []
+        for item in passes:
+            loss = loss_bound(mdp, item.residual, greedy=True)
+            evaluation = Evaluation(self.evaluated if item.values is None else item.values, "sweeps in place", 0, False)
+            action = self.policy if item.policy is None else item.policy
+            step = Step(self.values, action, 1 + IMPROVEMENT_PAIRS, wave_pairs=IMPROVEMENT_PAIRS * mdp.num_pairs)
+            self.iterations += item.changed > 0
+            result.append(self._record(evaluation, item.swept, step, item.changed, loss, watch, keep))
+        self._judge(evaluation, loss, passes[-1].changed)
+        if not self.done and self.residual.high - self.residual.low <= 4.0 * rounding_bound(mdp, self.residual.size):
+            self.plan = ExactEvaluation()  # only rounding is left: what can still be gained takes exact evaluation
+        return result
+
+    def _run_pass(self, watch: Watch) -> Iteration:
+        """Evaluate, back up, improve."""
         mdp, policy = self.mdp, self.policy
-        evaluation = self.method.plan.evaluate(self.evaluator, policy, self.values, Precision(self.fine, self.coarse))
+        evaluation = self.plan.evaluate(
+            self.evaluator, policy, self.values, Precision(self.fine, self.coarse, self.sweeps)
+        )
         first = backup(mdp, evaluation.values, policy)
         self.evaluated, self.residual, self.greedy = evaluation.values, first.residual, not evaluation.exact
         began = watch.seconds
@@ -135,13 +178,13 @@ class _Loop:
         self.values, self.policy = step.values, step.actions
         # As long as many actions change, knowing this policy's values well is wasted; once none does, it is all.
         self.coarse = (first.residual.high - first.residual.low) * min(1.0, 10.0 * changed / mdp.num_states)
-        return self._record(evaluation, step, int(changed), loss, watch)
+        self.sweeps = math.ceil(3.0 * mdp.num_states / changed) if changed else MANY
+        return self._record(evaluation, evaluation.sweeps * mdp.num_states, step, int(changed), loss, watch, True)
 
     def _improve(self, evaluation: Evaluation, first: Backup) -> Step:
         """Let the method look ahead, with thresholds that tell a gain from an error.
 
-        Values that were evaluated roughly are taken as value iteration takes them: T v whole. If T v >= v the
-        method may still look ahead, for then whatever it raises stays a lower bound.
+        Values that were evaluated roughly are taken as value iteration takes them: T v whole.
         """
         mdp, method, policy = self.mdp, self.method, self.policy
         rounding = rounding_bound(mdp, first.residual.size)
@@ -149,14 +192,12 @@ class _Loop:
             keep = 1.0 - mdp.discount * mdp.row_sums[1]
             error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep
             switch, spread = 2.0 * error + rounding, (2.0 * error + rounding) / keep
-        elif isinstance(method.plan, RoughEvaluation) and first.residual.low >= -rounding:
-            switch, spread = 0.0, ROUGH_SPREAD * (first.residual.high - first.residual.low)
         else:
             return Step(first.values, first.actions)
 
         def look(start: Backup) -> Lookahead:
             price = mdp.num_pairs + evaluation.sweeps * mdp.num_states
-            return Lookahead(mdp, evaluation.values, policy, start, switch, spread, price, evaluation.exact)
+            return Lookahead(mdp, evaluation.values, policy, start, switch, spread, price)
 
         ahead = look(first)
         if not method.uniform and not self.fallback:
@@ -174,6 +215,10 @@ class _Loop:
 
     def _judge(self, evaluation: Evaluation, loss: float, changed: int) -> None:
         """Set `done` if the tolerance is reached, or nothing can be improved any more."""
+        if loss < 0.9 * self.best_loss:
+            self.best_loss, self.best_pass = loss, len(self.trace)
+        elif isinstance(self.plan, RoughEvaluation) and len(self.trace) - self.best_pass > PATIENCE:
+            self.plan = ExactEvaluation()
         if loss <= self.tolerance:
             self.done = f"policy loss certified below {self.tolerance:g}"
         elif evaluation.exact and changed == 0:
@@ -183,38 +228,50 @@ class _Loop:
                 if self.fine > floor / 16.0:
                     return
             self.done = "no action can be improved beyond the error of the values"
-        elif isinstance(self.method.plan, NoEvaluation | FixedSweeps):
+        elif isinstance(self.plan, NoEvaluation | FixedSweeps):
             change = max(self.residual.high, -self.residual.low)
             if change <= rounding_bound(self.mdp, self.residual.size):
                 self.done = "values change by no more than rounding"
 
-    def _record(self, evaluation: Evaluation, step: Step, changed: int, loss: float, watch: Watch) -> Iteration:
+    def _uniform(self, depth: int) -> IntArray:
+        """(S,) the same depth everywhere, without the memory for it."""
+        if depth not in self.uniform_depths:
+            self.uniform_depths[depth] = np.broadcast_to(np.uint16(depth), self.mdp.num_states)
+        return self.uniform_depths[depth]
+
+    def _keeps(self, passes: int) -> bool:
+        """Whether the states of so many more passes are to be kept in the trace."""
+        if self.keep_states is not None:
+            return self.keep_states
+        return (len(self.trace) + passes) * self.mdp.num_states * 14 <= KEPT_BYTES
+
+    def _record(
+        self, evaluation: Evaluation, swept: int, step: Step, changed: int, loss: float, watch: Watch, has_states: bool
+    ) -> Iteration:
         mdp = self.mdp
         n = mdp.num_states
-        direct = evaluation.exact
-        cost = {
-            "exact": evaluation.sweeps * n,
-            "simulated": (horizon(mdp.discount) if direct else evaluation.sweeps) * n,
-        }
+        cost = {"exact": swept, "simulated": horizon(mdp.discount) * n if evaluation.exact else swept}
         improvement = Improvement(self.counter, step.searches, step.wave_pairs)
-        depth = step.depth if isinstance(step.depth, np.ndarray) else np.broadcast_to(np.uint16(step.depth), n)
-        keep = self.keep_states
-        if keep is None:
-            keep = (len(self.trace) + 1) * n * 14 <= KEPT_BYTES
-            if not keep and self.trace and self.trace[-1].values is not None:
-                self.trace = [_without_states(item) for item in self.trace]
+        if isinstance(step.depth, np.ndarray):
+            depth, deepest, mean = step.depth, int(step.depth.max()), float(step.depth.mean())
+        else:
+            depth, deepest, mean = self._uniform(step.depth), step.depth, float(step.depth)
+        keep = has_states and self._keeps(1)
+        if not keep and self.trace and self.trace[-1].values is not None:
+            self.trace = [_without_states(item) for item in self.trace]
         iteration = Iteration(
             evaluation=evaluation.way,
             changed=changed,
             policy_loss=loss,
-            max_depth=int(depth.max()),
-            mean_depth=float(depth.mean()),
+            max_depth=deepest,
+            mean_depth=mean,
             queries=Queries(improvement, cost),
             seconds=watch.seconds,
             values=evaluation.values,
             policy=step.actions,
             depth=depth,
             fallback=self.fallback,
+            answer=self.answer,
         )
         self.trace.append(iteration if keep else _without_states(iteration))
         return iteration
@@ -230,7 +287,8 @@ class _Loop:
         self.certificate_seconds += watch.seconds - began
         if status is Status.CONVERGED and certificate.policy_loss > self.tolerance > 0.0:
             message += f"; a loss below {self.tolerance:g} is more than float64 can certify here"
-        trace = tuple(_with_distance(item, values) for item in self.trace)
+        self.answer.values = values
+        trace = tuple(self.trace)
         return Solution(
             method=self.method.name,
             values=values,
@@ -251,12 +309,6 @@ class _Loop:
 
 def _without_states(iteration: Iteration) -> Iteration:
     return replace(iteration, values=None, policy=None, depth=None)
-
-
-def _with_distance(iteration: Iteration, values: FloatArray) -> Iteration:
-    if iteration.values is None:
-        return iteration
-    return replace(iteration, distance=float(np.abs(values - iteration.values).max()))
 
 
 def _check_arguments(mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any) -> None:

@@ -20,7 +20,6 @@ from adalook.planning.lookahead import Lookahead
 from adalook.planning.method import EvaluationPlan, ExactEvaluation, Method, RoughEvaluation, Step, whole_depth
 
 WIDEST = 0.5
-LOCAL_GROWTH = 8.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,6 @@ class WLPI(Method):
     def improve(self, look: Lookahead) -> Step:
         if self.depth is not None:
             look.wave(self.depth - 1)
-        elif look.front_share <= WIDEST and (look.exact or look.mdp.growth <= LOCAL_GROWTH):
+        elif look.front_share <= WIDEST:
             look.wave(frozen_hubs=True, budget=look.price, widest=WIDEST)
         return Step(look.values, look.actions, look.depth, wave_pairs=look.wave_pairs)
