@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,11 +36,22 @@ LARGEST = float(np.finfo(float).max)
 
 @dataclass(frozen=True)
 class Certificate:
-    """lower <= V* <= upper and max(V* − V^policy) <= policy_loss."""
+    """values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""
 
-    lower: FloatArray  # (S,)
-    upper: FloatArray  # (S,)
+    values: FloatArray  # (S,)
+    low: float
+    high: float
     policy_loss: float
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """(S,) lower <= V*; added up when first asked for."""
+        return self.values + self.low
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """(S,) V* <= upper; added up when first asked for."""
+        return self.values + self.high
 
 
 def rounding_bound(mdp: MDP, size: float) -> float:
@@ -86,8 +98,9 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
     lower = _shift(Fraction(residual.low) - error, keep, upward=False)
     own = lower if greedy else _shift(Fraction(residual.own_low) - error, keep, upward=False)
     return Certificate(
-        lower=values + _down(lower - _addition(residual.size, lower)),
-        upper=values + _up(upper + _addition(residual.size, upper)),
+        values=values,
+        low=_down(lower - _addition(residual.size, lower)),
+        high=_up(upper + _addition(residual.size, upper)),
         policy_loss=max(0.0, _up(upper - own)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adalook.mdp.kernels import compiled
-from adalook.planning.kernels import ahead, hub_expectations
+from adalook.planning.kernels import ahead, hub_expectations, index
 
 
 @compiled
@@ -44,7 +44,7 @@ def gather_own(code, indptr, indices, data, hubs, new_indptr, new_indices, new_d
 def sweep(reward, code, indptr, indices, data, hub, discount, v, out, first, last):
     """out = T_π v for states first..last-1, given the hubs' expectations; returns (min, max) of out − v."""
     low, high = np.inf, -np.inf
-    for s in range(first, last):
+    for s in range(index(first), index(last)):
         new = reward[s] + discount * ahead(code[s], indptr, indices, data, hub, v)
         out[s] = new
         change = new - v[s]

@@ -11,19 +11,23 @@ import numpy as np
 from adalook.mdp.kernels import compiled, inlined
 from adalook.mdp.rows import LONG_ROW
 
+index = np.uintp
+"""Indices are made unsigned in hot loops: a signed one is checked for Python's "from the end" at every access, which
+doubles the time of a sweep."""
+
 
 @inlined
 def expectation(indptr, indices, data, row, v):
     """Σ p v over one row; long rows are summed with compensation (Neumaier)."""
-    start, stop = indptr[row], indptr[row + 1]
+    start, stop = index(indptr[index(row)]), index(indptr[index(row + 1)])
     total = 0.0
     lost = 0.0
-    if stop - start <= LONG_ROW:
+    if stop - start <= index(LONG_ROW):
         for k in range(start, stop):
-            total += data[k] * v[indices[k]]
+            total += data[k] * v[index(indices[k])]
     else:
         for k in range(start, stop):
-            x = data[k] * v[indices[k]]
+            x = data[k] * v[index(indices[k])]
             t = total + x
             lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
             total = t
@@ -41,9 +45,9 @@ def hub_expectations(indptr, indices, data, v, hub):
 def ahead(code, indptr, indices, data, hub, v):
     """Expected value of the state that a transition code leads to."""
     if code >= 0:
-        result = v[code]
+        result = v[index(code)]
     elif -2 - code < len(hub):
-        result = hub[-2 - code]
+        result = hub[index(-2 - code)]
     else:
         result = expectation(indptr, indices, data, -2 - code, v)
     return result
@@ -58,15 +62,15 @@ def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best
     """
     num_actions = codes.shape[1]
     low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
-    for s in range(first, last):
+    for s in range(index(first), index(last)):
         chosen = policy[s]
         top, own = -np.inf, -np.inf
         top_action = chosen
         for a in range(num_actions):
-            code = codes[s, a]
+            code = codes[s, index(a)]
             if code == -1:
                 continue
-            q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, v)
+            q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
             top_action = a if q > top else top_action
             top = q if q > top else top
             own = q if a == chosen else own
@@ -171,16 +175,16 @@ def wave(
         levels -= 1
         num_changed = 0
         for i in range(size):
-            s = front[i]
+            s = index(front[i])
             chosen = action[s]
             top, own = u[s], u[s]
             top_action = chosen
             for a in range(num_actions):
-                code = codes[s, a]
+                code = codes[s, index(a)]
                 if code == -1:
                     continue
                 pairs += 1
-                q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, u)
+                q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, u)
                 top_action = a if q > top else top_action
                 top = q if q > top else top
                 own = q if a == chosen else own
@@ -190,7 +194,7 @@ def wave(
                     u[s] = top
                     action[s] = top_action
                     depth[s] = level
-                    changed[num_changed] = s
+                    changed[num_changed] = front[i]
                     num_changed += 1
             else:
                 new_value[i] = top

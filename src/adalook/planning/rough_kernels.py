@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adalook.mdp.kernels import compiled
-from adalook.planning.kernels import ahead, backup, hub_expectations
+from adalook.planning.kernels import ahead, backup, hub_expectations, index
 
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
@@ -37,10 +37,11 @@ def sweep_active(
                         size += 1
         num_changed = 0
         for i in range(size):
-            s = (i if forward else num_states - 1 - i) if everywhere else front[i]
+            state = (i if forward else num_states - 1 - i) if everywhere else front[i]
+            s = index(state)
             new = reward[s] + discount * ahead(code[s], indptr, indices, data, hub, v)
             if abs(new - v[s]) > target:
-                changed[num_changed] = s
+                changed[num_changed] = state
                 num_changed += 1
             v[s] = new
         work += size
@@ -56,15 +57,15 @@ def improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, po
     """v <- T v in place, in ascending or descending order, and the policy with it; its own action wins ties."""
     num_states, num_actions = codes.shape
     for i in range(num_states):
-        s = i if forward else num_states - 1 - i
+        s = index(i if forward else num_states - 1 - i)
         chosen = policy[s]
         top, own = -np.inf, -np.inf
         top_action = chosen
         for a in range(num_actions):
-            code = codes[s, a]
+            code = codes[s, index(a)]
             if code == -1:
                 continue
-            q = rewards[s, a] + discount * ahead(code, indptr, indices, data, hub, v)
+            q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
             top_action = a if q > top else top_action
             top = q if q > top else top
             own = q if a == chosen else own

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
+from adalook.planning.certificate import Certificate
 from adalook.planning.queries import Queries
 
 
@@ -79,12 +80,7 @@ class Solution:
     """(S,) estimate of V*, between lower and upper."""
     policy: IntArray
     """(S,) actions."""
-    lower: FloatArray
-    """(S,) certified: lower <= V*."""
-    upper: FloatArray
-    """(S,) certified: V* <= upper."""
-    policy_loss: float
-    """Certified bound on max(V* − V^policy)."""
+    certificate: Certificate
     status: Status
     message: str
     """The status in a sentence."""
@@ -97,6 +93,21 @@ class Solution:
     seconds: float
     certificate_seconds: float
     """How much of `seconds` went into the certificate."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """(S,) certified: lower <= V*."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        """(S,) certified: V* <= upper."""
+        return self.certificate.upper
+
+    @property
+    def policy_loss(self) -> float:
+        """Certified bound on max(V* − V^policy)."""
+        return self.certificate.policy_loss
 
     @property
     def converged(self) -> bool:

@@ -125,7 +125,7 @@ class _Loop:
         self.values: FloatArray = np.zeros(mdp.num_states)
         self.plan = self.method.plan
         self.rough = RoughRun(mdp, self.tolerance)
-        self.fine = self.tolerance * (1.0 - mdp.discount) / 8.0
+        self.fine = self.tolerance * (1.0 - mdp.discount) / 3.0
         self.coarse = mdp.largest_reward
         self.sweeps = 1
         self.best_loss, self.best_pass = math.inf, 0
@@ -282,8 +282,8 @@ class _Loop:
         began = watch.seconds
         certificate = from_residual(mdp, self.evaluated, self.residual, self.greedy)
         values = self.evaluated
-        if not (certificate.lower[0] <= values[0] <= certificate.upper[0]):
-            values = values + (0.5 * (certificate.lower[0] + certificate.upper[0]) - values[0])
+        if not certificate.low <= 0.0 <= certificate.high:
+            values = values + 0.5 * (certificate.low + certificate.high)
         self.certificate_seconds += watch.seconds - began
         if status is Status.CONVERGED and certificate.policy_loss > self.tolerance > 0.0:
             message += f"; a loss below {self.tolerance:g} is more than float64 can certify here"
@@ -293,9 +293,7 @@ class _Loop:
             method=self.method.name,
             values=values,
             policy=self.policy,
-            lower=certificate.lower,
-            upper=certificate.upper,
-            policy_loss=certificate.policy_loss,
+            certificate=certificate,
             status=status,
             message=message,
             tolerance=self.tolerance,
