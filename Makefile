@@ -2,27 +2,33 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint setup bench-planning clean
+.PHONY: help demo test test-slow lint setup bench-planning bench-start clean
 
-demo: .venv/ready  ## solve the paper's maze with every method, draw the depth used per state
-	$(BIN)/python -m adalook.cli demo --out demo
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-test: .venv/ready lint  ## all tests but the slow ones
+demo: .venv/ready  ## solve the paper's maze with every method and draw the depth used per state
+	$(BIN)/adalook demo --out demo
+
+test: lint  ## lint, type-check and run all tests but the slow ones
 	$(BIN)/python -m pytest -n 2
 
-test-slow: .venv/ready
+test-slow: .venv/ready  ## the slow tests
 	$(BIN)/python -m pytest -n 2 -m slow
 
-lint: .venv/ready
+lint: .venv/ready  ## style, types, who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox, Storm
+bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox and Storm, into results/
 	$(BIN)/python -m benchmarks.planning
 
-setup: .venv/ready
+bench-start: .venv/ready  ## what importing and the first solve cost
+	$(BIN)/python -m benchmarks.start
+
+setup: .venv/ready  ## only set up .venv
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -33,5 +39,5 @@ setup: .venv/ready
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
 
-clean:
+clean:  ## remove what was set up and made
 	rm -rf .venv demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis

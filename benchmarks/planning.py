@@ -45,6 +45,10 @@ PACKAGES = (
     "gymnasium",
 )
 GROWTH_LIMIT_SECONDS = 600.0
+BUSY_LOAD = 0.5
+"""A load average above this, before the run, means that others use the machine."""
+GIVE_UP = 2
+"""Settings of one peer that may fail to answer on a model before its others are not tried."""
 Record = dict[str, Any]
 
 
@@ -89,9 +93,9 @@ class Bench:
             record["failure"] = f"ended with code {done.returncode}"
         return record
 
-    def solve(self, case: Case, setting: Setting) -> Record:
-        if case.kind in setting.skip:
-            record = {"failure": f"not run: {setting.skip[case.kind]}"}
+    def solve(self, case: Case, setting: Setting, skip: str = "") -> Record:
+        if case.kind in setting.skip or skip:
+            record = {"failure": f"not run: {setting.skip.get(case.kind, skip)}"}
         else:
             record = self.child("compare", case.spec, solver=setting.solver, options=setting.options)
         record = {"name": setting.name, "solver": setting.solver, **record}
@@ -101,13 +105,18 @@ class Bench:
     def case(self, case: Case) -> Record:
         """Ours, every peer, ours again."""
         self.console.print(f"[bold]{case.name}[/]")
+        load = os.getloadavg()[0]
         ours = self.solve(case, OURS)
-        runs = [self.solve(case, setting) for setting in SETTINGS if installed(setting.solver)]
+        runs: list[Record] = []
+        for setting in SETTINGS:
+            if installed(setting.solver):
+                mine = [run for run in runs if run["solver"] == setting.solver]
+                runs.append(self.solve(case, setting, hopeless(mine)))
         again = self.solve(case, OURS)
         if "times" in ours and "times" in again:
             ours["times"] += again["times"]
             ours["seconds"] = statistics.median(ours["times"])
-        return summary(case, ours, runs)
+        return {**summary(case, ours, runs), "load_before": load}
 
     def growth(self, quick: bool) -> Record:
         self.console.print("[bold]growth[/]")
@@ -152,6 +161,14 @@ def summary(case: Case, ours: Record, runs: list[Record]) -> Record:
         "ratio": ratio,
         "goal_met": ratio is not None and ratio >= case.goal,
     }
+
+
+def hopeless(runs: list[Record]) -> str:
+    """Why a peer's further settings are not worth the time, given its runs so far; empty if they are."""
+    slow = [run for run in runs if "no answer" in run.get("failure", "")]
+    if len(slow) >= GIVE_UP and not any(counts(run) for run in runs):
+        return f"{GIVE_UP} other settings gave {slow[0]['failure']}"
+    return ""
 
 
 def counts(run: Record) -> bool:
@@ -219,6 +236,8 @@ def main() -> None:
     if results["growth"]:
         report.plot(results["growth"], args.out / f"{stem}-growth")
     report.show(results, console)
+    if results["machine"]["load_before"] > BUSY_LOAD:
+        console.print("[yellow]The machine was busy with other work when this began: the numbers are provisional.[/]")
 
 
 if __name__ == "__main__":

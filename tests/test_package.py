@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,5 +51,5 @@ def test_unknown_names_are_answered_with_the_known_ones():
 
 
 def test_contracts_hold():
-    result = subprocess.run(["lint-imports"], capture_output=True, text=True, check=False)
+    result = subprocess.run([Path(sys.executable).parent / "lint-imports"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout

@@ -53,29 +53,40 @@ def ahead(code, indptr, indices, data, hub, v):
     return result
 
 
+@inlined
+def greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, chosen):
+    """Best one-step return in state s: (value, action, value of the chosen action, actions on offer).
+
+        The chosen action wins ties.
+    Choices are written as selections, not branches: which action wins is unpredictable, and a processor that guesses
+        wrong waits.
+    """
+    top, own = -np.inf, -np.inf
+    top_action = chosen
+    count = 0
+    for a in range(codes.shape[1]):
+        code = codes[s, index(a)]
+        if code == -1:
+            continue
+        count += 1
+        q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
+        top_action = a if q > top else top_action
+        top = q if q > top else top
+        own = q if a == chosen else own
+    return top, chosen if own == top else top_action, own, count
+
+
 @compiled
 def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action, first, last):
     """T v and a greedy policy into best, action of states first..last-1; the policy's own action wins ties.
 
-    Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|. Choices are written as selections, not
-    branches: which action wins is unpredictable, and a processor that guesses wrong waits.
+    Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|.
     """
-    num_actions = codes.shape[1]
     low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
     for s in range(index(first), index(last)):
-        chosen = policy[s]
-        top, own = -np.inf, -np.inf
-        top_action = chosen
-        for a in range(num_actions):
-            code = codes[s, index(a)]
-            if code == -1:
-                continue
-            q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
-            top_action = a if q > top else top_action
-            top = q if q > top else top
-            own = q if a == chosen else own
+        top, top_action, own, _ = greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, policy[s])
         best[s] = top
-        action[s] = chosen if own == top else top_action
+        action[s] = top_action
         gain, drift, magnitude = top - v[s], own - v[s], abs(v[s])
         low = gain if gain < low else low
         high = gain if gain > high else high
@@ -176,19 +187,8 @@ def wave(
         num_changed = 0
         for i in range(size):
             s = index(front[i])
-            chosen = action[s]
-            top, own = u[s], u[s]
-            top_action = chosen
-            for a in range(num_actions):
-                code = codes[s, index(a)]
-                if code == -1:
-                    continue
-                pairs += 1
-                q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, u)
-                top_action = a if q > top else top_action
-                top = q if q > top else top
-                own = q if a == chosen else own
-            top_action = chosen if own == top else top_action
+            top, top_action, _, count = greedy(rewards, codes, indptr, indices, data, hub, u, discount, s, action[s])
+            pairs += count
             if frozen:
                 if top - u[s] > spread:
                     u[s] = top

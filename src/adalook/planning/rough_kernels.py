@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adalook.mdp.kernels import compiled
-from adalook.planning.kernels import ahead, backup, hub_expectations, index
+from adalook.planning.kernels import ahead, backup, greedy, hub_expectations, index
 
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
@@ -55,22 +55,10 @@ def sweep_active(
 @compiled
 def improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy, forward):
     """v <- T v in place, in ascending or descending order, and the policy with it; its own action wins ties."""
-    num_states, num_actions = codes.shape
+    num_states = len(v)
     for i in range(num_states):
         s = index(i if forward else num_states - 1 - i)
-        chosen = policy[s]
-        top, own = -np.inf, -np.inf
-        top_action = chosen
-        for a in range(num_actions):
-            code = codes[s, index(a)]
-            if code == -1:
-                continue
-            q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
-            top_action = a if q > top else top_action
-            top = q if q > top else top
-            own = q if a == chosen else own
-        v[s] = top
-        policy[s] = chosen if own == top else top_action
+        v[s], policy[s], _, _ = greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, policy[s])
 
 
 @compiled
