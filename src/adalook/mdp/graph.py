@@ -36,8 +36,11 @@ class Predecessors:
         return cls(start, sources, users[:count].copy())
 
 
-def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 64) -> float:
-    """Mean size of the neighbourhood three steps ahead over that of one step, from states spread evenly."""
+def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 16, most: int = 32) -> float:
+    """Mean size of the neighbourhood three steps ahead over that of one step, from states spread evenly.
+
+    Sizes beyond about `most` times are not told apart.
+    """
     roots = np.unique(np.linspace(0, len(codes) - 1, sample).astype(np.int64))
-    near, far = kernels.neighbourhoods(codes, rows.indptr, rows.indices, rows.num_hubs, roots)
+    near, far = kernels.neighbourhoods(codes, rows.indptr, rows.indices, rows.num_hubs, roots, most)
     return float(far / near)

@@ -164,18 +164,21 @@ def normalise_rows(indptr, data):
 
 
 @compiled
-def neighbourhoods(codes, indptr, indices, num_hubs, roots):
-    """Number of states within one and within three steps of each root, hubs not followed: (sum, sum)."""
+def neighbourhoods(codes, indptr, indices, num_hubs, roots, most):
+    """Number of states within one and within three steps of each root, hubs not followed: (sum, sum).
+
+    The second is not counted beyond `most` times the first, which bounds the work on random graphs.
+    """
     stamp = np.zeros(codes.shape[0], np.int64)
     queue = np.empty(codes.shape[0], np.int64)
     near = far = 0
     for i in range(len(roots)):
         queue[0] = roots[i]
         stamp[roots[i]] = i + 1
-        head, tail = 0, 1
+        head, tail, first = 0, 1, codes.shape[0]
         for step in range(3):
             end = tail
-            while head < end:
+            while head < end and tail <= most * first:
                 s = queue[head]
                 head += 1
                 for a in range(codes.shape[1]):
@@ -193,6 +196,7 @@ def neighbourhoods(codes, indptr, indices, num_hubs, roots):
                                 queue[tail] = indices[k]
                                 tail += 1
             if step == 0:
+                first = tail
                 near += tail
         far += tail
     return near, far

@@ -70,6 +70,9 @@ class MDP:
         self.rewards, self.codes, self.rows, self.discount, self.layout = rewards, codes, rows, discount, layout
         if layout is not None and layout.num_states != self.num_states:
             raise ModelError("layout does not fit", expected=f"{self.num_states} states", got=layout.num_states)
+        # What every solve asks for is found out now, once; graphs only when a method wants them.
+        for name in ("num_pairs", "rounding_terms"):
+            getattr(self, name)
         checks.reward_size(self.largest_reward, discount)
         checks.row_sums(self.row_sums[1], discount)
         for part in (rewards, codes, rows.indptr, rows.indices, rows.data):
@@ -180,7 +183,7 @@ class MDP:
 
     @cached_property
     def growth(self) -> float:
-        """How much larger the neighbourhood of three steps is than that of one: 5 on a grid, huge on a random graph."""
+        """How much larger the neighbourhood of three steps is than that of one: 5 on a grid, 30 on a random graph."""
         return neighbourhood_growth(self.codes, self.rows)
 
     @property

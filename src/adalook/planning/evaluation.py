@@ -109,8 +109,6 @@ class Evaluator:
 
     def is_functional(self, policy: IntArray) -> bool:
         """Whether the policy has few enough stochastic rows to be solved by following pointers."""
-        if self.mdp.rows.num_rows <= MAX_LEAVES:
-            return True
         count = evaluation_kernels.number_rows(self.rows_of(policy).code, self._label, self._used, MAX_LEAVES)
         self._label[self._used[: min(count, MAX_LEAVES)]] = -1
         return bool(count <= MAX_LEAVES)

@@ -57,9 +57,8 @@ def ahead(code, indptr, indices, data, hub, v):
 def greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, chosen):
     """Best one-step return in state s: (value, action, value of the chosen action, actions on offer).
 
-        The chosen action wins ties.
-    Choices are written as selections, not branches: which action wins is unpredictable, and a processor that guesses
-        wrong waits.
+    The chosen action wins ties. Choices are written as selections, not branches: which action wins is unpredictable,
+    and a processor that guesses wrong waits.
     """
     top, own = -np.inf, -np.inf
     top_action = chosen

@@ -35,6 +35,8 @@ EAGER = 2.0
 """… or after EAGER sweeps for every state per action that changed, …"""
 MOST_SWEEPS = 20.0
 """… or after this many."""
+FOLLOW_STATES = 4_000
+"""Smaller models are swept whole: finding out who leads to what changed would take longer."""
 MOST_PASSES = 64
 MOST_WORK = 10_000_000
 """Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
@@ -74,13 +76,17 @@ class RoughRun:
         all_values, all_policies = np.empty((most if keep else 0, n)), np.empty((most if keep else 0, n), policy.dtype)
         span = self.tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
         constant = rounding_bound(mdp, 0.0)
+        if n >= FOLLOW_STATES:
+            start, sources = mdp.predecessors.start, mdp.predecessors.sources
+        else:
+            start = sources = np.empty(0, mdp.codes.dtype)
         passes, self.coarse, self.sweeps = rough_kernels.rough_passes(
             mdp.rewards,
             mdp.codes,
             *table(mdp),
             mdp.rows.num_hubs,
-            mdp.predecessors.start,
-            mdp.predecessors.sources,
+            start,
+            sources,
             mdp.discount,
             values,
             policy,

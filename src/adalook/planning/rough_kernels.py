@@ -17,7 +17,8 @@ def sweep_active(
 ):
     """Sweep T_π in place until no state changes by more than `target`, or for the work of `most` full sweeps.
 
-    Full sweeps go there and back in turn. Returns (work in states, last mark used in `stamp`).
+    Full sweeps go there and back in turn; without predecessors all sweeps are full. Returns (work in states, last mark
+    used in `stamp`).
     """
     num_states = len(v)
     work, num_changed = 0, 0
@@ -48,7 +49,7 @@ def sweep_active(
         forward = not forward
         if num_changed == 0:
             break
-        everywhere = FEW * num_changed > num_states
+        everywhere = len(sources) == 0 or FEW * num_changed > num_states
     return work, mark
 
 

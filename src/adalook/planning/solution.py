@@ -29,7 +29,7 @@ class Answer:
     values: FloatArray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Iteration:
     """One pass through the loop: evaluate, look ahead, improve.
 
@@ -65,7 +65,7 @@ class Iteration:
         return float(np.abs(self.answer.values - self.values).max())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The answer to `solve`.
 

@@ -23,7 +23,7 @@ from adalook.mdp.model import MDP
 from adalook.planning import kernels
 from adalook.planning.backups import Backup, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
-from adalook.planning.evaluation import Evaluation, Evaluator
+from adalook.planning.evaluation import MAX_LEAVES, Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
 from adalook.planning.method import (
     ExactEvaluation,
@@ -138,7 +138,8 @@ class _Loop:
     def run(self, watch: Watch, most: int, keep: bool) -> list[Iteration]:
         """One pass, or several rough ones on a local model; decide whether that was enough."""
         rough = isinstance(self.plan, RoughEvaluation) and self.tolerance > 0.0
-        if rough and self.mdp.growth <= LOCAL_GROWTH and not self.evaluator.is_functional(self.policy):
+        rough = rough and self.mdp.rows.num_rows > MAX_LEAVES and self.mdp.growth <= LOCAL_GROWTH
+        if rough and not self.evaluator.is_functional(self.policy):
             return self._run_rough(watch, most, keep or self._keeps(MOST_PASSES))
         return [self._run_pass(watch)]
 
