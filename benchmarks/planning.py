@@ -165,7 +165,7 @@ def summary(case: Case, ours: Record, runs: list[Record]) -> Record:
 
 def hopeless(runs: list[Record]) -> str:
     """Why a peer's further settings are not worth the time, given its runs so far; empty if they are."""
-    slow = [run for run in runs if "no answer" in run.get("failure", "")]
+    slow = [run for run in runs if run.get("failure", "").startswith("no ")]
     if len(slow) >= GIVE_UP and not any(counts(run) for run in runs):
         return f"{GIVE_UP} other settings gave {slow[0]['failure']}"
     return ""

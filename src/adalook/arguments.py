@@ -178,8 +178,10 @@ def _kappa(rest: str, discount: float, where: str) -> float:
     """A number, or g^h for the discount to the power of h: the contraction of h steps."""
     if rest.startswith("g^"):
         power = _number(rest.removeprefix("g^"), int, f"{where}: the power of g")
-        if power < 1:
-            raise ArgumentError(f"{where}: the power of g is wrong", expected="a whole number >= 1", got=power)
+        if not 1 <= power <= 60_000:
+            raise ArgumentError(
+                "the power of g in --method is wrong", expected="a whole number 1..60000", got=rest[:40]
+            )
         return float(discount**power)
     return float(_number(rest, float, f"{where}: kappa"))
 

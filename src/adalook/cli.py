@@ -185,6 +185,8 @@ def run_demo(options: Demo) -> int:
     solutions: dict[str, Solution] = {}
     for name, method in methods.items():
         runs = [al.solve(mdp, method, initial_policy=start, tolerance=0.0) for _ in range(4)]
+        if any(run.status is al.Status.INTERRUPTED for run in runs):
+            raise KeyboardInterrupt
         solutions[name] = min(runs[1:], key=lambda solution: solution.seconds)
     _print_comparison(console, solutions)
     for name, directory in (("WLPI", options.out / "wlpi"), ("QLPI 2,4,8", options.out / "qlpi")):

@@ -124,6 +124,26 @@ def test_what_was_given_can_be_changed_without_harm():
         mdp.rewards[0, 0] = 3.0
 
 
+def test_a_model_never_changes():
+    import copy
+    import pickle
+
+    mdp = al.zoo.maze(size=12)
+    with pytest.raises(AttributeError, match="never changes"):
+        mdp.discount = 0.5
+    for twin in (copy.deepcopy(mdp), pickle.loads(pickle.dumps(mdp))):
+        assert not twin.codes.flags.writeable
+        assert (al.solve(twin).values == al.solve(mdp).values).all()
+
+
+def test_a_function_may_change_its_argument():
+    def halve(s):
+        s //= 2
+        return np.zeros((len(s), 1)), s[:, None]
+
+    assert al.MDP.from_function(halve, 50, 1, 0.9).codes.ravel().tolist() == [s // 2 for s in range(50)]
+
+
 def test_indices_are_as_small_as_they_may_be():
     assert al.zoo.maze(size=12).codes.dtype == np.int32
     assert index_type(INT32_MAX - 10) is np.int32

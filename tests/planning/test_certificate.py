@@ -11,12 +11,14 @@ from tests.exact import ExactMDP, random_mdp
 BATCHES = 20
 PER_BATCH = 500
 METHODS = (
-    al.WLPI(),
-    al.PolicyIteration(),
-    al.HPI(2),
-    al.WLPI(2),
-    al.ValueIteration(),
-    al.ModifiedPolicyIteration(3),
+    lambda prior, mdp: al.WLPI(),
+    lambda prior, mdp: al.PolicyIteration(),
+    lambda prior, mdp: al.HPI(2),
+    lambda prior, mdp: al.WLPI(2),
+    lambda prior, mdp: al.ValueIteration(),
+    lambda prior, mdp: al.ModifiedPolicyIteration(3),
+    lambda prior, mdp: al.TLPI(max(0.3, mdp.discount**3), prior),
+    lambda prior, mdp: al.QLPI({2: 0.3, 4: 0.3}, prior),
 )
 
 
@@ -43,8 +45,11 @@ def test_no_violation(batch):
     for _ in range(PER_BATCH):
         mdp = random_mdp(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)), random_discount(rng))
         exact = ExactMDP(mdp)
-        method = METHODS[int(rng.integers(len(METHODS)))]
-        sol = al.solve(mdp, method, max_iterations=int(rng.integers(1, 200)))
+        prior = rng.standard_normal(mdp.num_states) * mdp.largest_reward * 10.0 ** rng.integers(0, 4)
+        method = METHODS[int(rng.integers(len(METHODS)))](prior, mdp)
+        start = [rng.choice(np.flatnonzero(mdp.offered[s])) for s in range(mdp.num_states)]
+        most = int(rng.choice([1, 2, 3, 200]))
+        sol = al.solve(mdp, method, initial_policy=np.array(start), max_iterations=most)
         best = exact.solve([int(a) for a in sol.policy])
         found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
         assert (sol.lower <= sol.values).all()
@@ -85,3 +90,41 @@ def test_it_grows_with_what_is_wrong():
     assert (wrong.lower <= sol.values + 1e-9).all()
     lazy = al.certify(mdp, sol.values, np.zeros_like(sol.policy))
     assert lazy.policy_loss > 0.1
+
+
+@pytest.mark.parametrize("limit", [{"tolerance": 11.0}, {"max_iterations": 1}])
+@pytest.mark.parametrize(
+    "method", [al.QLPI({8: 1 / 3}, [100.0, 0.0, 0.0]), al.TLPI(0.9**8, [1000.0, 0.0, 10.0])], ids=["QLPI", "TLPI"]
+)
+def test_mixed_depths_are_certified_for_the_policy_that_is_returned(method, limit):
+    """A deep state counts on a step that its shallow neighbour does not take: the new policy is worse than the old."""
+    mdp = al.MDP([[0, -3.5], [0, 0], [0, 1.0]], [[0, 1], [0, 2], [2, 2]], 0.9)
+    sol = al.solve(mdp, method, initial_policy=[0, 0, 0], **limit)
+    exact = ExactMDP(mdp)
+    best = exact.solve([0, 0, 0])
+    assert violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss) == []
+
+
+def test_hub_models_stopped_early_are_certified():
+    """Wide shared rows, every method, one to three passes: the bounds hold for whatever policy comes out."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        n = 10
+        table = np.zeros((n, 2, n))
+        table[:, 0] = np.eye(n)[rng.integers(n, size=n)]
+        table[:, 1] = 1.0 / n
+        mdp = al.MDP(rng.integers(-3, 4, (n, 2)).astype(float), table, float(rng.choice([0.5, 0.9, 0.99])))
+        assert mdp.rows.num_hubs == 1
+        exact = ExactMDP(mdp)
+        best = exact.solve([0] * n)
+        prior = rng.standard_normal(n) * 30
+        for make in METHODS:
+            sol = al.solve(mdp, make(prior, mdp), max_iterations=int(rng.integers(1, 4)))
+            assert violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss) == []
+
+
+@pytest.mark.parametrize("size", [1e300, 1e308])
+def test_absurd_values_get_infinite_bounds(size):
+    mdp = al.zoo.chain(n=3, discount=1 - 1e-9)
+    certificate = al.certify(mdp, np.array([size, -size, size, -size, size]), np.zeros(5, int))
+    assert certificate.policy_loss > 1e299

@@ -103,6 +103,32 @@ def test_observers_see_every_iteration():
     assert all(item.values is not None for item in seen)
 
 
+def test_what_is_published_cannot_be_changed():
+    sol = al.solve(al.zoo.maze(size=12))
+    for array in (sol.values, sol.policy, sol.trace[0].values, sol.trace[0].policy, sol.trace[0].depth):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_a_late_ctrl_c_is_not_lost():
+    def press(_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        al.solve(al.MDP([[1.0]], [[0]], 0.5), on_iteration=press)
+
+
+def test_an_interrupted_prior_is_no_prior(monkeypatch):
+    from adalook.planning.watch import Watch
+
+    def interrupted(self, count, iteration):
+        self.interrupted = True
+
+    monkeypatch.setattr(Watch, "show", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        al.priors.exact(al.zoo.maze(size=30))
+
+
 def test_progress_goes_to_stderr(capsys):
     al.solve(al.zoo.maze(size=12), progress=True)
     assert capsys.readouterr().out == ""

@@ -32,7 +32,12 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
     """
     from scipy.sparse import coo_array
 
-    given = np.asarray(groups)
+    if not isinstance(mdp, MDP):
+        raise ModelError("aggregate got no model", expected="an al.MDP", got=type(mdp).__name__)
+    try:
+        given = np.asarray(groups)
+    except ValueError:
+        raise ModelError("groups are ragged", expected=f"ints ({mdp.num_states},)") from None
     if given.shape != (mdp.num_states,) or given.dtype.kind not in "iu":
         raise ModelError("groups are wrong", expected=f"ints ({mdp.num_states},)", got=f"{given.dtype} {given.shape}")
     names, group = np.unique(given, return_inverse=True)
@@ -50,7 +55,14 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
     total = np.asarray(table.sum(axis=1)).ravel()
     table.data /= np.repeat(np.where(total > 0, total, 1.0), np.diff(table.indptr))
     small = MDP(rewards, table, mdp.discount, mask=mask)
-    return small, lambda values: np.asarray(values, float)[group]
+
+    def lift(values: FloatArray) -> FloatArray:
+        given = np.asarray(values, float)
+        if given.shape != (size,):
+            raise ModelError("lift: values are wrong", expected=f"floats ({size},), one per group", got=given.shape)
+        return given[group]
+
+    return small, lift
 
 
 def _entries(mdp: MDP) -> tuple[IntArray, IntArray, IntArray, FloatArray]:

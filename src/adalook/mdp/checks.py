@@ -22,11 +22,10 @@ ROW_SUM_CAP = 1e4
 
 
 def discount(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ModelError("discount is not a number", expected="a float in [0, 1)", got=repr(value)) from None
-    if isinstance(value, bool) or not 0.0 <= number < 1.0:
+    if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
+        raise ModelError("discount is not a number", expected="a float in [0, 1)", got=repr(value))
+    number = float(value)
+    if not 0.0 <= number < 1.0:
         raise ModelError(
             "discount is out of range",
             expected="0 <= discount < 1",
@@ -190,7 +189,7 @@ def row_sums(high: float, discount: float) -> None:
     if discount * high >= 1.0 - 2.0**-52:
         raise ModelError(
             "discount is too close to 1 for these probabilities",
-            expected=f"discount * (largest row sum) < 1, here discount < {1.0 / high:.17g}",
+            expected=f"discount * (largest row sum) < 1 - 2**-52, the largest row sum here being {high!r}",
             got=f"{discount!r}",
         )
 

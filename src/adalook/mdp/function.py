@@ -39,20 +39,21 @@ def from_function(
     codes: IntArray | None = None
     parts: list[tuple[IntArray, IntArray, FloatArray]] = []
     for first in range(0, num_states, batch_size):
-        states = np.arange(first, min(first + batch_size, num_states))
+        last = min(first + batch_size, num_states)
+        states, size = slice(first, last), last - first
         here = None if offered is None else offered[states]
-        answer = fn(states)
+        answer = fn(np.arange(first, last))
         kinds = "(rewards, next_states) or (rewards, successors, probabilities)"
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise ModelError("fn returned something else", expected=f"a tuple {kinds}", got=type(answer).__name__)
         if first > 0 and (len(answer) == 2) != (codes is not None):
             raise ModelError("fn returned both forms", expected=f"always the same one of {kinds}", got="a mixture")
         part = checks.array(answer[0], "rewards returned by fn", kinds="iufb")
-        _expect_shape(part, (len(states), num_actions), "rewards returned by fn")
+        _expect_shape(part, (size, num_actions), "rewards returned by fn")
         rewards[states] = part
         if len(answer) == 2:
             ahead = checks.array(answer[1], "next_states returned by fn")
-            _expect_shape(ahead, (len(states), num_actions), "next_states returned by fn")
+            _expect_shape(ahead, (size, num_actions), "next_states returned by fn")
             if ahead.dtype.kind not in "iu":
                 raise ModelError("next_states returned by fn has the wrong type", expected="ints", got=ahead.dtype)
             if codes is None:
@@ -60,7 +61,7 @@ def from_function(
             _check_range(ahead, num_states, here, first)
             codes[states] = ahead
         else:
-            parts.append(_sparse_part(answer[1], answer[2], num_states, num_actions, here, first))
+            parts.append(_sparse_part(answer[1], answer[2], num_states, (size, num_actions), here, first))
     if offered is not None:
         rewards[~offered] = 0.0
     rewards = checks.rewards(rewards, None)
@@ -96,14 +97,16 @@ def _check_range(ahead: np.ndarray, num_states: int, offered: BoolArray | None, 
 
 
 def _sparse_part(
-    successors: Any, chances: Any, num_states: int, num_actions: int, offered: BoolArray | None, first: int
+    successors: Any, chances: Any, num_states: int, shape: tuple[int, int], offered: BoolArray | None, first: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """CSR pieces (entries per row, successors, probabilities) of one batch; repeats summed, zeros dropped."""
     ahead = checks.array(successors, "successors returned by fn")
     chance = checks.array(chances, "probabilities returned by fn")
-    if ahead.ndim != 3 or ahead.dtype.kind not in "iu" or ahead.shape[1] != num_actions:
+    if ahead.ndim != 3 or ahead.dtype.kind not in "iu" or ahead.shape[:2] != shape or ahead.shape[2] == 0:
         raise ModelError(
-            "successors returned by fn are wrong", expected="ints (B, A, K)", got=f"{ahead.dtype} {ahead.shape}"
+            "successors returned by fn are wrong",
+            expected=f"ints (B, A, K) = {(*shape, 'K')}",
+            got=f"{ahead.dtype} {ahead.shape}",
         )
     _expect_shape(chance, ahead.shape, "probabilities returned by fn")
     _check_range(ahead, num_states, offered, first)

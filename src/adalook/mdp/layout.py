@@ -13,7 +13,7 @@ from adalook.mdp.checks import positive_integer
 Cell = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """States on a grid of rows × columns.
 
@@ -30,7 +30,9 @@ class Layout:
     action_names: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        cells, walls = np.asarray(self.cells), np.asarray(self.walls)
+        cells, walls = np.array(self.cells), np.array(self.walls)
+        object.__setattr__(self, "cells", cells)
+        object.__setattr__(self, "walls", walls)
         if cells.ndim != 2 or cells.shape[1] != 2 or cells.dtype.kind not in "iu":
             raise ModelError("layout: cells are wrong", expected="ints (S, 2)", got=f"{cells.dtype} {cells.shape}")
         if walls.ndim != 2 or walls.dtype != np.bool_:
@@ -43,6 +45,13 @@ class Layout:
                 expected=f"within {walls.shape}, or (-1, -1) for a state that is not drawn",
                 got=tuple(cells[state].tolist()),
             )
+
+        named = [*self.goals, *self.traps, *([] if self.start is None else [self.start])]
+        for cell in named:
+            if not (0 <= cell[0] < walls.shape[0] and 0 <= cell[1] < walls.shape[1]):
+                raise ModelError(
+                    "layout: a goal, trap or start is off the grid", expected=f"within {walls.shape}", got=cell
+                )
 
     @property
     def num_states(self) -> int:

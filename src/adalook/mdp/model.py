@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,16 +68,26 @@ class MDP:
 
     def _fill(self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None) -> None:
         """Adopt arrays that are known to be well formed, apart from what depends on several of them."""
-        self.rewards, self.codes, self.rows, self.discount, self.layout = rewards, codes, rows, discount, layout
+        parts = {"rewards": rewards, "codes": codes, "rows": rows, "discount": discount, "layout": layout}
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+        if layout is not None and not isinstance(layout, Layout):
+            raise ModelError("layout is wrong", expected="an al.Layout", got=type(layout).__name__)
         if layout is not None and layout.num_states != self.num_states:
             raise ModelError("layout does not fit", expected=f"{self.num_states} states", got=layout.num_states)
-        # What every solve asks for is found out now, once; graphs only when a method wants them.
-        for name in ("num_pairs", "rounding_terms"):
-            getattr(self, name)
         checks.reward_size(self.largest_reward, discount)
         checks.row_sums(self.row_sums[1], discount)
+        # What every solve asks for is found out now, once; graphs only when a method wants them.
+        for name in ("num_pairs", "rounding_terms", "contraction"):
+            getattr(self, name)
         for part in (rewards, codes, rows.indptr, rows.indices, rows.data):
             part.flags.writeable = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an MDP never changes: make a new one to change {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MDP._adopt, (self.rewards, self.codes, self.rows, self.discount, self.layout)
 
     @classmethod
     def _adopt(
@@ -170,6 +181,12 @@ class MDP:
         return row_sum_bounds(self.rows)
 
     @cached_property
+    def contraction(self) -> tuple[Fraction, Fraction]:
+        """1 − γρ, exactly, for the bounds ρ on the row sums, low and high."""
+        low, high = (1 - Fraction(self.discount) * Fraction(row_sum) for row_sum in self.row_sums)
+        return low, high
+
+    @cached_property
     def rounding_terms(self) -> int:
         """n such that a backup in float64 is off by at most γₙ(|r| + γ P|V|), γₙ = nu/(1 − nu)."""
         if self.deterministic:
@@ -255,7 +272,20 @@ def _row_by_row(transitions: Any) -> Any:
 
     if transitions.format == "csr":
         return transitions.copy()
-    entries = transitions.tocoo()
+    try:
+        entries = transitions.tocoo()
+    except ValueError as error:
+        raise ModelError("transitions is a damaged sparse matrix", got=error) from None
+    rows, columns = entries.row, entries.col
+    if len(rows) and not (rows.min() >= 0 and rows.max() < entries.shape[0]):
+        raise ModelError("transitions is a damaged sparse matrix", expected=f"rows 0 to {entries.shape[0] - 1}")
+    if len(columns) and not (columns.min() >= 0 and columns.max() < entries.shape[1]):
+        k = int(np.argmax((columns < 0) | (columns >= entries.shape[1])))
+        raise ModelError(
+            f"a successor in row {rows[k]} of transitions is out of range",
+            expected=f"0 to {entries.shape[1] - 1}",
+            got=int(columns[k]),
+        )
     order = np.argsort(entries.row, kind="stable")
     indptr = np.searchsorted(entries.row[order], np.arange(transitions.shape[0] + 1))
     return csr_array((entries.data[order], entries.col[order], indptr), shape=transitions.shape)

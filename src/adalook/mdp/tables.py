@@ -7,6 +7,7 @@ sink, an extra last state that pays nothing.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def from_gymnasium(env: Any, discount: float) -> MDP:
             for outcome in outcomes:
                 try:
                     chance, ahead, reward, terminated = outcome
-                    chance, ahead, reward = float(chance), int(ahead), float(reward)
+                    chance, ahead, reward = float(chance), operator.index(ahead), float(reward)
                 except (TypeError, ValueError):
                     raise ModelError(
                         f"an outcome of state {s}, action {a} is wrong",

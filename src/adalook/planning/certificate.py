@@ -20,21 +20,19 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
+from adalook.errors import ModelError
+from adalook.mdp.model import MDP
 from adalook.planning.backups import Residual, backup
 from adalook.planning.policies import checked_policy, checked_values
-
-if TYPE_CHECKING:
-    from adalook.mdp.model import MDP
 
 LARGEST = float(np.finfo(float).max)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""
 
@@ -82,6 +80,8 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
     >>> bool((certificate.upper >= al.solve(mdp).values).all())
     True
     """
+    if not isinstance(mdp, MDP):
+        raise ModelError("certify got no model", expected="an al.MDP", got=type(mdp).__name__)
     values = checked_values(mdp, values, "values")
     residual = backup(mdp, values, checked_policy(mdp, policy, "policy")).residual
     return from_residual(mdp, values, residual, greedy=False)
@@ -92,15 +92,17 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
 
     The second kind also holds for every policy that takes in each state either the given action or the greedy one.
     """
+    if not all(math.isfinite(x) for x in (residual.low, residual.high, residual.own_low, 4.0 * residual.size)):
+        return Certificate(values, -math.inf, math.inf, math.inf)  # such values are beyond what floats can bound
     error = Fraction(rounding_bound(mdp, residual.size))
-    keep = tuple(1 - Fraction(mdp.discount) * Fraction(row_sum) for row_sum in mdp.row_sums)
+    keep = mdp.contraction
     upper = _shift(Fraction(residual.high) + error, keep, upward=True)
     lower = _shift(Fraction(residual.low) - error, keep, upward=False)
     own = lower if greedy else _shift(Fraction(residual.own_low) - error, keep, upward=False)
     return Certificate(
         values=values,
-        low=_down(lower - _addition(residual.size, lower)),
-        high=_up(upper + _addition(residual.size, upper)),
+        low=-_with_room(-_down(lower), residual.size),
+        high=_with_room(_up(upper), residual.size),
         policy_loss=max(0.0, _up(upper - own)),
     )
 
@@ -113,9 +115,9 @@ def _shift(change: Fraction, keep: tuple[Fraction, ...], upward: bool) -> Fracti
     return change / keep[(change >= 0) == upward]
 
 
-def _addition(size: float, shift: Fraction) -> Fraction:
-    """What adding a shift to values of at most this size can lose to rounding, with room to spare."""
-    return Fraction((size + abs(float(shift))) * 2.0**-50 + 1e-300)
+def _with_room(shift: float, size: float) -> float:
+    """A little more than the shift: adding it to values of at most this size may lose some to rounding."""
+    return math.nextafter(shift + (size + abs(shift)) * 2.0**-50 + 1e-300, math.inf)
 
 
 def _up(x: Fraction) -> float:

@@ -126,14 +126,17 @@ class PriorMethod(Method):
     def prior_values(self) -> FloatArray:
         """Ṽ* (S,), from an array or from one of `al.priors`."""
         try:
-            return np.asarray(self.prior, dtype=np.float64)
-        except (TypeError, ValueError):
+            raw = np.asarray(self.prior)
+        except ValueError:
+            raw = np.empty(0, object)
+        if raw.dtype.kind not in "iuf":
             raise ArgumentError(
                 f"{self.name}: prior is no array of values",
                 expected="(S,) floats or one of al.priors",
                 got=type(self.prior).__name__,
                 remedy="for a start try prior=al.priors.few_iterations(mdp, 3)",
-            ) from None
+            )
+        return raw.astype(np.float64)
 
 
 def whole_depth(value: Any, owner: str) -> int:

@@ -9,6 +9,9 @@ import numpy as np
 from adalook.errors import ArgumentError
 from adalook.planning.method import EvaluationPlan, FixedSweeps, Method
 
+MOST_SWEEPS = 10_000
+"""Sweeps are not interrupted; whoever wants more wants PolicyIteration."""
+
 
 @dataclass(frozen=True)
 class ModifiedPolicyIteration(Method):
@@ -23,8 +26,10 @@ class ModifiedPolicyIteration(Method):
 
     def __post_init__(self) -> None:
         whole = isinstance(self.sweeps, int | np.integer) and not isinstance(self.sweeps, bool)
-        if not whole or self.sweeps < 1:
-            raise ArgumentError("MPI: sweeps is wrong", expected="a whole number >= 1", got=repr(self.sweeps))
+        if not whole or not 1 <= self.sweeps <= MOST_SWEEPS:
+            raise ArgumentError(
+                "MPI: sweeps is wrong", expected=f"a whole number 1..{MOST_SWEEPS}", got=repr(self.sweeps)[:80]
+            )
 
     @property
     def name(self) -> str:

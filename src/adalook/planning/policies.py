@@ -21,7 +21,10 @@ def myopic_policy(mdp: MDP) -> IntArray:
 
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     """A copy (S,) of a given policy, every action of which is on offer."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ArgumentError(f"{name} is ragged", expected=f"ints ({mdp.num_states},)") from None
     if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
         wanted = f"ints ({mdp.num_states},)"
         raise ArgumentError(f"{name} is wrong", expected=wanted, got=f"{array.dtype} {array.shape}")
@@ -41,9 +44,12 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
 def checked_values(mdp: MDP, given: Any, name: str) -> FloatArray:
     """Values (S,), all finite."""
     try:
-        array = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} are no numbers", expected=f"floats ({mdp.num_states},)", got=repr(given)) from None
+        raw = np.asarray(given)
+    except ValueError:
+        raise ArgumentError(f"{name} are ragged", expected=f"floats ({mdp.num_states},)") from None
+    if raw.dtype.kind not in "iuf":
+        raise ArgumentError(f"{name} are no numbers", expected=f"floats ({mdp.num_states},)", got=f"dtype {raw.dtype}")
+    array: FloatArray = np.array(raw, np.float64)
     if array.shape != (mdp.num_states,):
         raise ArgumentError(f"{name} have the wrong shape", expected=(mdp.num_states,), got=array.shape)
     finite = np.isfinite(array)

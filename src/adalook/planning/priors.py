@@ -16,6 +16,7 @@ from adalook.mdp.aggregation import aggregate
 from adalook.mdp.model import MDP
 from adalook.planning.policy_iteration import PolicyIteration
 from adalook.planning.queries import Queries
+from adalook.planning.solution import Solution, Status
 from adalook.planning.solve import solve
 from adalook.planning.wlpi import WLPI
 
@@ -42,7 +43,7 @@ def exact(mdp: MDP) -> Prior:
     >>> al.priors.exact(al.zoo.chain(n=3)).values.round(3)
     array([0.729, 0.81 , 0.9  , 1.   , 0.   ])
     """
-    solution = solve(mdp, WLPI(), tolerance=0.0)
+    solution = _finished(solve(mdp, WLPI(), tolerance=0.0))
     return Prior(solution.values, solution.queries)
 
 
@@ -50,12 +51,21 @@ def few_iterations(mdp: MDP, n: int, *, initial_policy: Any = None) -> Prior:
     """The values after n iterations of PI."""
     if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
         raise ArgumentError("few_iterations: n is wrong", expected="a whole number >= 1", got=repr(n))
-    solution = solve(mdp, PolicyIteration(), initial_policy=initial_policy, tolerance=0.0, max_iterations=int(n))
+    solution = _finished(
+        solve(mdp, PolicyIteration(), initial_policy=initial_policy, tolerance=0.0, max_iterations=int(n))
+    )
     return Prior(solution.values, solution.queries)
 
 
 def aggregation(mdp: MDP, groups: Any) -> Prior:
     """The optimal values of the aggregated model, lifted: see `al.aggregate`. PI solves it, as in the paper."""
     small, lift = aggregate(mdp, groups)
-    solution = solve(small, PolicyIteration(), tolerance=0.0)
+    solution = _finished(solve(small, PolicyIteration(), tolerance=0.0))
     return Prior(lift(solution.values), solution.queries, model_reads=mdp.num_pairs)
+
+
+def _finished(solution: Solution) -> Solution:
+    """Half a prior would pass for a whole one: Ctrl-C stops here."""
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution

@@ -40,8 +40,8 @@ FOLLOW_STATES = 4_000
 MOST_PASSES = 64
 MOST_WORK = 10_000_000
 """Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
-IMPROVEMENT_PAIRS = 2
-"""Extra full improvements per pass: there and back."""
+IN_PLACE = 2
+"""Improvements in place per pass: there and back."""
 
 
 @dataclass(frozen=True)

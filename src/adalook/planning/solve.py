@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from adalook.arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.model import MDP
 from adalook.planning import kernels
-from adalook.planning.backups import Backup, backup
+from adalook.planning.backups import Backup, Residual, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
 from adalook.planning.evaluation import MAX_LEAVES, Evaluation, Evaluator
 from adalook.planning.lookahead import Lookahead
@@ -36,10 +36,12 @@ from adalook.planning.method import (
 )
 from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Counter, Improvement, Queries, horizon
-from adalook.planning.rough import IMPROVEMENT_PAIRS, LOCAL_GROWTH, MOST_PASSES, RoughRun
+from adalook.planning.rough import IN_PLACE, LOCAL_GROWTH, MOST_PASSES, RoughRun
 from adalook.planning.solution import Answer, Iteration, Solution, Status
 from adalook.planning.watch import Watch
 from adalook.planning.wlpi import WLPI
+
+IntArrayOrFloat = TypeVar("IntArrayOrFloat", bound=np.ndarray[Any, Any])
 
 DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
@@ -69,7 +71,7 @@ def solve(
         initial_policy: (S,) actions; by default the best immediate reward.
         tolerance: absolute, on the certified `policy_loss`; 0 goes on until no action can be improved.
         max_iterations: passes through the loop; reaching it gives Status.ITERATION_LIMIT.
-        max_seconds: checked after each pass; reaching it gives Status.TIME_LIMIT.
+        max_seconds: checked between passes (quick ones in batches); reaching it gives Status.TIME_LIMIT.
         progress: show a live line on the terminal.
         on_iteration: called with each Iteration, arrays included, as it ends.
         keep_states: keep values, policy and depth of every pass in the trace; by default while they fit in 256 MiB.
@@ -82,7 +84,7 @@ def solve(
     (True, True)
     """
     method = WLPI() if method is None else method
-    _check_arguments(mdp, method, tolerance, max_iterations, max_seconds)
+    _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     most = math.inf if max_iterations is None else max_iterations
     with Watch(progress, f"{method.name} on {mdp.num_states:,} states") as watch:
         if initial_policy is None:
@@ -98,11 +100,22 @@ def solve(
             if loop.done:
                 return loop.solution(Status.CONVERGED, loop.done, watch)
             if watch.interrupted:
+                watch.reported = True
                 return loop.solution(Status.INTERRUPTED, "stopped by Ctrl-C", watch)
             if len(loop.trace) >= most:
                 return loop.solution(Status.ITERATION_LIMIT, f"stopped after {most} passes", watch)
             if max_seconds is not None and watch.seconds >= max_seconds:
                 return loop.solution(Status.TIME_LIMIT, f"stopped after {watch.seconds:.3g} s", watch)
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What a solution is made of: values, their residual, and the policy that the residual speaks of."""
+
+    values: FloatArray
+    residual: Residual
+    policy: IntArray
+    greedy: bool
 
 
 @dataclass
@@ -128,7 +141,8 @@ class _Loop:
         self.fine = self.tolerance * (1.0 - mdp.discount) / 3.0
         self.coarse = mdp.largest_reward
         self.sweeps = 1
-        self.best_loss, self.best_pass = math.inf, 0
+        self.best_loss = self.milestone = math.inf
+        self.milestone_pass = 0
         self.answer = Answer()
         self.uniform_depths: dict[int, IntArray] = {}
         self.seen: set[int] = set()
@@ -146,14 +160,16 @@ class _Loop:
     def _run_rough(self, watch: Watch, most: int, keep: bool) -> list[Iteration]:
         """Rough passes: see `rough`."""
         mdp = self.mdp
-        passes, self.evaluated, self.values, self.policy = self.rough.advance(self.values, self.policy, most, keep)
-        self.greedy, self.residual = True, passes[-1].residual
+        passes, evaluated, self.values, self.policy = self.rough.advance(self.values, self.policy, most, keep)
+        self.residual = passes[-1].residual
+        self.best = Certified(evaluated, self.residual, self.policy, greedy=True)
         result = []
         for item in passes:
             loss = loss_bound(mdp, item.residual, greedy=True)
-            evaluation = Evaluation(self.evaluated if item.values is None else item.values, "sweeps in place", 0, False)
+            evaluation = Evaluation(evaluated if item.values is None else item.values, "sweeps in place", 0, False)
             action = self.policy if item.policy is None else item.policy
-            step = Step(self.values, action, 1 + IMPROVEMENT_PAIRS, wave_pairs=IMPROVEMENT_PAIRS * mdp.num_pairs)
+            deeper = 0 if item is passes[-1] else IN_PLACE  # the last pass ends with its backup
+            step = Step(self.values, action, 1 + deeper, wave_pairs=deeper * mdp.num_pairs)
             self.iterations += item.changed > 0
             result.append(self._record(evaluation, item.swept, step, item.changed, loss, watch, keep))
         self._judge(evaluation, loss, passes[-1].changed)
@@ -168,11 +184,16 @@ class _Loop:
             self.evaluator, policy, self.values, Precision(self.fine, self.coarse, self.sweeps)
         )
         first = backup(mdp, evaluation.values, policy)
-        self.evaluated, self.residual, self.greedy = evaluation.values, first.residual, not evaluation.exact
+        self.residual, greedy = first.residual, not evaluation.exact
         began = watch.seconds
-        loss = loss_bound(mdp, first.residual, self.greedy)
+        loss = loss_bound(mdp, first.residual, greedy)
         self.certificate_seconds += watch.seconds - began
         step = self._improve(evaluation, first)
+        if self.method.uniform:
+            self.best = Certified(evaluation.values, first.residual, step.actions, greedy)
+        elif loss < self.best_loss:
+            # Mixed depths may make a policy worse: what is certified is the policy that was evaluated.
+            self.best = Certified(evaluation.values, first.residual, policy, greedy)
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
         self._judge(evaluation, loss, int(changed))
@@ -216,10 +237,11 @@ class _Loop:
 
     def _judge(self, evaluation: Evaluation, loss: float, changed: int) -> None:
         """Set `done` if the tolerance is reached, or nothing can be improved any more."""
-        if loss < 0.9 * self.best_loss:
-            self.best_loss, self.best_pass = loss, len(self.trace)
-        elif isinstance(self.plan, RoughEvaluation) and len(self.trace) - self.best_pass > PATIENCE:
+        if loss < 0.9 * self.milestone:
+            self.milestone, self.milestone_pass = loss, len(self.trace)
+        elif isinstance(self.plan, RoughEvaluation) and len(self.trace) - self.milestone_pass > PATIENCE:
             self.plan = ExactEvaluation()
+        self.best_loss = min(self.best_loss, loss)
         if loss <= self.tolerance:
             self.done = f"policy loss certified below {self.tolerance:g}"
         elif evaluation.exact and changed == 0:
@@ -268,9 +290,9 @@ class _Loop:
             mean_depth=mean,
             queries=Queries(improvement, cost),
             seconds=watch.seconds,
-            values=evaluation.values,
-            policy=step.actions,
-            depth=depth,
+            values=published(evaluation.values),
+            policy=published(step.actions),
+            depth=published(depth),
             fallback=self.fallback,
             answer=self.answer,
         )
@@ -281,8 +303,9 @@ class _Loop:
         """Certify what the last pass knew."""
         mdp = self.mdp
         began = watch.seconds
-        certificate = from_residual(mdp, self.evaluated, self.residual, self.greedy)
-        values = self.evaluated
+        best = self.best
+        certificate = from_residual(mdp, published(best.values), best.residual, best.greedy)
+        values = best.values
         if not certificate.low <= 0.0 <= certificate.high:
             values = values + 0.5 * (certificate.low + certificate.high)
         self.certificate_seconds += watch.seconds - began
@@ -292,8 +315,8 @@ class _Loop:
         trace = tuple(self.trace)
         return Solution(
             method=self.method.name,
-            values=values,
-            policy=self.policy,
+            values=published(values),
+            policy=published(best.policy),
             certificate=certificate,
             status=status,
             message=message,
@@ -306,13 +329,26 @@ class _Loop:
         )
 
 
+def published(array: IntArrayOrFloat) -> IntArrayOrFloat:
+    """A read-only view: what users see cannot be changed under the loop's feet, nor the trace after it."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _without_states(iteration: Iteration) -> Iteration:
     return replace(iteration, values=None, policy=None, depth=None)
 
 
-def _check_arguments(mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any) -> None:
+def _check_arguments(
+    mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any, on_iteration: Any
+) -> None:
     if not isinstance(mdp, MDP):
         raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
+    if on_iteration is not None and not callable(on_iteration):
+        raise ArgumentError(
+            "on_iteration is no function", expected="a function of an Iteration", got=repr(on_iteration)
+        )
     if isinstance(method, type) or not isinstance(method, Method):
         raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method))
     method.check(mdp.num_states)
@@ -322,6 +358,6 @@ def _check_arguments(mdp: Any, method: Any, tolerance: Any, max_iterations: Any,
     whole = isinstance(max_iterations, int | np.integer) and not isinstance(max_iterations, bool)
     if max_iterations is not None and (not whole or max_iterations < 1):
         raise ArgumentError("max_iterations is wrong", expected="a whole number >= 1", got=repr(max_iterations))
-    timed = isinstance(max_seconds, int | float | np.floating) and not isinstance(max_seconds, bool)
+    timed = isinstance(max_seconds, int | float | np.floating | np.integer) and not isinstance(max_seconds, bool)
     if max_seconds is not None and (not timed or not float(max_seconds) >= 0.0):
         raise ArgumentError("max_seconds is wrong", expected="a number >= 0", got=repr(max_seconds))

@@ -13,8 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
+from adalook.errors import ArgumentError
+
 LEAST_ENTRIES = 1_000_000
 """Below this many entries, starting threads costs more than it saves."""
+
+MOST_THREADS = 64
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -27,7 +31,15 @@ def worthwhile(entries: int) -> bool:
 def count() -> int:
     """Threads to use: ADALOOK_THREADS, or one per core that this process may use."""
     wish = os.environ.get("ADALOOK_THREADS", "")
-    return int(wish) if wish.isdigit() and int(wish) > 0 else len(os.sched_getaffinity(0))
+    if wish:
+        if not (wish.isascii() and wish.isdigit() and 1 <= int(wish) <= MOST_THREADS):
+            raise ArgumentError(
+                "ADALOOK_THREADS is wrong", expected=f"a whole number 1..{MOST_THREADS}", got=repr(wish)
+            )
+        return int(wish)
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    return min(os.cpu_count() or 1, MOST_THREADS)
 
 
 def split(kernel: Callable[..., Any], size: int, arguments: tuple[Any, ...]) -> list[Any]:
@@ -46,4 +58,5 @@ def _forget() -> None:
     _pool = None
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

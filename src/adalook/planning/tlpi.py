@@ -48,7 +48,14 @@ class TLPI(PriorMethod):
         """h(κ): the least h with γ^h <= κ; guarded so that κ = γ^h gives h and not h + 1."""
         if discount == 0.0:
             return 1
-        return min(max(1, math.ceil(math.log(self.kappa) / math.log(discount) - 1e-9)), LEVELS_AT_ONCE)
+        depth = max(1, math.ceil(math.log(self.kappa) / math.log(discount) - 1e-9))
+        if depth > LEVELS_AT_ONCE:
+            raise ArgumentError(
+                f"TLPI: kappa {self.kappa:g} takes {depth} steps at discount {discount:g}",
+                expected=f"at most {LEVELS_AT_ONCE}",
+                remedy=f"take kappa >= {discount**LEVELS_AT_ONCE:.2g}",
+            )
+        return depth
 
     def improve(self, look: Lookahead) -> Step:
         prior = self.prior_values

@@ -21,6 +21,7 @@ class Watch:
 
     def __init__(self, progress: bool, title: str) -> None:
         self.interrupted = False
+        self.reported = False
         self._progress = _Progress(title) if progress else None
         self._previous: Any = None
 
@@ -41,6 +42,8 @@ class Watch:
             signal.signal(signal.SIGINT, self._previous)
         if self._progress:
             self._progress.stop()
+        if self.interrupted and not self.reported and kind is None and self._previous is not None:
+            signal.raise_signal(signal.SIGINT)  # it came too late to stop this solve, but must not get lost
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
