@@ -210,8 +210,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parts = [*(case.name for case in CASES), "growth", "certificate"]
     parser.add_argument("--only", action="append", choices=parts, metavar="NAME", help=f"one of: {', '.join(parts)}")
-    parser.add_argument("--repeats", type=int, default=5, help="timed solves of each, at least; the median counts")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds that a peer may take for one solve")
+    parser.add_argument("--repeats", type=int, default=3, help="timed solves of each, at least; the median counts")
+    parser.add_argument("--limit", type=float, default=6.0, help="seconds that a peer may take for one solve")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     parser.add_argument("--quick", action="store_true", help="the small models, timed once, at most 10 s each")
     return parser.parse_args()
