@@ -41,6 +41,6 @@ def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 16, most: in
 
     Sizes beyond about `most` times are not told apart.
     """
-    roots = np.unique(np.linspace(0, len(codes) - 1, sample).astype(np.int64))
+    roots = np.arange(0, len(codes), max(1, len(codes) // sample))
     near, far = kernels.neighbourhoods(codes, rows.indptr, rows.indices, rows.num_hubs, roots, most)
     return float(far / near)
