@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint setup bench-planning bench-start clean
+.PHONY: help demo test lint setup bench-planning bench-start clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -12,9 +12,6 @@ demo: .venv/ready  ## solve the paper's maze with every method and draw the dept
 
 test: lint  ## lint, type-check and run all tests but the slow ones
 	$(BIN)/python -m pytest -n 2
-
-test-slow: .venv/ready  ## the slow tests
-	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: .venv/ready  ## style, types, who may import whom
 	$(BIN)/ruff check .

@@ -115,6 +115,21 @@ def keep_gains(v, policy, switch, spread, best, action, changed):
     return switched, listed
 
 
+@inlined
+def gather_front(start, sources, changed, num_changed, stamp, mark, front):
+    """List in `front`, once each, the predecessors of changed[:num_changed], stamped with `mark`; returns how many."""
+    size = 0
+    for i in range(num_changed):
+        s = changed[i]
+        for k in range(start[s], start[s + 1]):
+            p = sources[k]
+            if stamp[p] != mark:
+                stamp[p] = mark
+                front[size] = p
+                size += 1
+    return size
+
+
 @compiled
 def wave(
     rewards,
@@ -155,16 +170,8 @@ def wave(
     old_hub = hub.copy()
     spent = 0
     while levels > 0 and num_changed > 0:
-        size = 0
         mark = level + 1
-        for i in range(num_changed):
-            s = changed[i]
-            for k in range(start[s], start[s + 1]):
-                p = sources[k]
-                if stamp[p] != mark:
-                    stamp[p] = mark
-                    front[size] = p
-                    size += 1
+        size = gather_front(start, sources, changed, num_changed, stamp, mark, front)
         if not frozen:
             hub_expectations(indptr, indices, data, u, hub)
             moved = False

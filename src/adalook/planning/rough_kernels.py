@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adalook.mdp.kernels import compiled
-from adalook.planning.kernels import ahead, backup, greedy, hub_expectations, index
+from adalook.planning.kernels import ahead, backup, gather_front, greedy, hub_expectations, index
 
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
@@ -26,16 +26,8 @@ def sweep_active(
     while work < most * num_states:
         size = num_states
         if not everywhere:
-            size = 0
             mark += 1
-            for i in range(num_changed):
-                s = changed[i]
-                for k in range(start[s], start[s + 1]):
-                    p = sources[k]
-                    if stamp[p] != mark:
-                        stamp[p] = mark
-                        front[size] = p
-                        size += 1
+            size = gather_front(start, sources, changed, num_changed, stamp, mark, front)
         num_changed = 0
         for i in range(size):
             state = (i if forward else num_states - 1 - i) if everywhere else front[i]

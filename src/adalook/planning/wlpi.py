@@ -5,7 +5,7 @@ backup, level k backs up only pred(changed_{k−1}), and the result is T^k V at 
 fraction of h-PI's work.
 
 How deep? With `depth=None` the wave goes on while its work stays within the price of a new iteration, one full backup
-plus one evaluation, as in the ski-rental problem: it never costs more than twice what the best depth would have.
+plus one evaluation, as in the ski-rental problem.
 Two things keep it sharp. A front of more than half of the states is no wave, and evaluating is better. And hubs keep
 their expectation while the wave runs: otherwise one changed state would change a random relocation's value, and that
 every state that leads there. The wave then computes T̂^k V for the model whose hubs pay V^π's expectation and end;
