@@ -91,7 +91,8 @@ class Demo:
 def run_solve(options: Solve) -> int:
     """`adalook solve`."""
     from adalook.arguments import build_method, build_model
-    from adalook.planning.record import describe, make_directory, save_solution
+    from adalook.disk import make_directory
+    from adalook.planning.record import describe, save_solution
     from adalook.planning.solve import solve
 
     mdp = build_model(options.source, options.discount)
@@ -162,7 +163,8 @@ def run_demo(options: Demo) -> int:
     import numpy as np
 
     import adalook as al
-    from adalook.planning.record import make_directory, save_solution
+    from adalook.disk import make_directory
+    from adalook.planning.record import save_solution
     from adalook.report.picture import draw_solution
 
     console = _console()

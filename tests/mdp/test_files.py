@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import adalook as al
+from adalook import disk
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.mdp import files
 from tests.mdp.file_helpers import assert_same, masked_model, models, parts, with_int64
@@ -191,7 +192,7 @@ def test_no_permission(old_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "open", refuse, raising=False)
+        patch.setattr(disk, "open", refuse, raising=False)
         with pytest.raises(FileError, match="Check the permissions"):
             masked_model().save(old_file)
     assert_untouched(old_file)

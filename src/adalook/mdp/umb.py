@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from adalook import disk
 from adalook.arrays import FloatArray, IntArray
 from adalook.errors import FileError, ModelError
 from adalook.mdp import files, umb_archive
@@ -134,7 +135,7 @@ def load_umb(path: Path, discount: float, *, rewards: str | None = None, by_labe
     except MemoryError as error:
         raise FileError(f"there is not enough memory to load {path}") from error
     except (PermissionError, FileNotFoundError) as error:
-        raise files.failure("read", path, error) from error
+        raise disk.failure("read", path, error) from error
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
         remedy = "the file is damaged or is not UMB: export or copy it again"
         raise FileError(f"cannot load {path}: {error}", remedy=remedy) from error

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from adalook import disk
 from adalook.arrays import FloatArray, IntArray
 from adalook.errors import FileError, MissingExtraError
 from adalook.mdp import files
@@ -57,7 +58,7 @@ def load_umbi() -> Any:
 def write(path: Path, members: Mapping[str, bytes]) -> None:
     """Write a compressed archive, with neither names nor dates outside the members: the same model, the same file."""
     with (
-        files.replacing(path) as file,
+        disk.replacing(path) as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=1, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):

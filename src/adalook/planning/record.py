@@ -25,8 +25,8 @@ import numpy as np
 
 from adalook import __version__
 from adalook.arrays import IntArray
+from adalook.disk import make_directory, replacing
 from adalook.errors import ArgumentError
-from adalook.mdp.files import failure, replacing
 from adalook.mdp.model import MDP
 from adalook.planning.queries import Queries
 from adalook.planning.solution import Iteration, Solution
@@ -86,14 +86,6 @@ def save_solution(
         with replacing(path) as file:
             file.write(content)
     return paths
-
-
-def make_directory(directory: Path) -> None:
-    """Make a directory for results unless it is there: worth doing before a long solve."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise failure("make directory", directory, error) from error
 
 
 def describe(

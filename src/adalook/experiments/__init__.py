@@ -1,0 +1,1 @@
+"""One file per experiment of the paper: what to run, never how to draw it."""

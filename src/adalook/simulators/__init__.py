@@ -1,0 +1,1 @@
+"""Worlds that can be saved, restored and stepped in batches."""

@@ -1,0 +1,165 @@
+"""Worlds that can be saved, restored and stepped in batches.
+
+A simulator is one *live* world, which `reset` and `step` move, and a place to ask "what if?": `expand` steps many saved
+states at once and leaves the live world as it was, bit for bit.
+
+    observation = sim.reset(seed=0)
+    root = sim.branch(sim.save(), seed=1)             # the tree draws its own randomness, never the live world's
+    children = sim.expand([root] * sim.num_actions, range(sim.num_actions))
+    children.rewards, children.ended, children.observations, children.keys, children.states
+
+To add a world, subclass `Simulator` and write seven methods: see docs/simulators.md. `al.check_simulator` tells whether
+it is faithful.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray
+
+State = Any
+"""A saved state: opaque, never changed once made, good for as long as whoever holds it likes."""
+
+Observations = np.ndarray[Any, Any]
+"""(n, *observation_shape) of observation_dtype."""
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What one step of the live world brought."""
+
+    observation: np.ndarray[Any, Any]
+    """(*observation_shape)"""
+    reward: float
+    """As training sees it: clipped if the simulator clips."""
+    score: float
+    """The same before clipping: what episodes are scored by."""
+    ended: bool
+    """Nothing that follows counts towards this state's value: the end, or a lost life where the rules say so."""
+    over: bool
+    """The episode is over and `reset` comes next. Over but not ended is a truncation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """What n expansions brought, struct of arrays."""
+
+    states: list[State]
+    observations: Observations
+    """(n, *observation_shape)"""
+    rewards: FloatArray
+    """(n,) as training sees them"""
+    ended: BoolArray
+    """(n,) such states are never expanded"""
+    keys: list[bytes]
+    """(n,) children with equal keys, made by equally many steps from one root, have equal observations and futures"""
+
+
+class Simulator(ABC):
+    """One live world, and answers to "what if?".
+
+    Subclasses set `num_actions`, `observation_shape` and `observation_dtype`, call nothing of this class in their
+    `__init__`, and draw all randomness from a generator that `save` saves.
+    """
+
+    num_actions: int
+    observation_shape: tuple[int, ...]
+    observation_dtype: np.dtype[Any]
+
+    _made_with: tuple[tuple[Any, ...], dict[str, Any]]
+    _scratch: Simulator | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Simulator:
+        self = super().__new__(cls)
+        self._made_with = (args, kwargs)
+        return self
+
+    @abstractmethod
+    def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
+        """Begin an episode; returns its first observation. None goes on with the randomness at hand."""
+
+    @abstractmethod
+    def step(self, action: int) -> Transition:
+        """Move the live world."""
+
+    @abstractmethod
+    def save(self) -> State:
+        """All of the live world, its randomness and what `observe` shows included."""
+
+    @abstractmethod
+    def restore(self, state: State) -> None:
+        """Make a saved state the live world."""
+
+    @abstractmethod
+    def observe(self) -> np.ndarray[Any, Any]:
+        """The live world's current observation (*observation_shape), an array that later steps do not change."""
+
+    @abstractmethod
+    def pack(self, state: State) -> bytes:
+        """A state as bytes, for checkpoints and other processes; equal states give equal bytes. Never pickle."""
+
+    @abstractmethod
+    def unpack(self, data: bytes) -> State:
+        """What `pack` packed."""
+
+    def branch(self, state: State, seed: int) -> State:
+        """The same world with randomness of its own, drawn from `seed`. A world without any has nothing to do.
+
+        Searches begin here, so that they cannot foresee what the live world will draw. Nodes at one depth of a tree
+        share their randomness, so that equal nodes have equal futures.
+        """
+        del seed
+        return state
+
+    def expand(self, states: Sequence[State], actions: Sequence[int], out: Observations | None = None) -> Children:
+        """Take `actions[i]` in `states[i]`, for every i; the live world is left alone.
+
+        Args:
+            states: n states that have not ended.
+            actions: (n,) ints.
+            out: (n, *observation_shape) where to write the observations; made if None.
+
+        This one restores, steps and saves a twin, one after the other. Worlds that can do better override it.
+        """
+        if self._scratch is None:
+            self._scratch = self.twin()
+        world = self._scratch
+        n = len(states)
+        observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
+        children, keys = [], []
+        rewards, ended = np.empty(n), np.empty(n, bool)
+        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+            world.restore(state)
+            transition = world.step(int(action))
+            child = world.save()
+            children.append(child)
+            keys.append(world.pack(child))
+            observations[i] = transition.observation
+            rewards[i], ended[i] = transition.reward, transition.ended or transition.over
+        return Children(children, observations, rewards, ended, keys)
+
+    def twin(self) -> Simulator:
+        """Another simulator made in the same way, sharing nothing with this one."""
+        args, kwargs = self._made_with
+        return type(self)(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers get a twin, not a copy: live worlds do not travel."""
+        args, kwargs = self._made_with
+        return _make, (type(self), args, kwargs)
+
+    def close(self) -> None:
+        """Let go of whatever the simulator holds."""
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None
+
+
+def _make(kind: type[Simulator], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Simulator:
+    return kind(*args, **kwargs)
