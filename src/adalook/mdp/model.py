@@ -77,8 +77,8 @@ class MDP:
             raise ModelError("layout does not fit", expected=f"{self.num_states} states", got=layout.num_states)
         checks.reward_size(self.largest_reward, discount)
         checks.row_sums(self.row_sums[1], discount)
-        # What every solve asks for is found out now, once; graphs only when a method wants them.
-        for name in ("num_pairs", "rounding_terms", "contraction"):
+        # What every solve asks for is found out now, once; predecessors only when a method wants them.
+        for name in ("num_pairs", "rounding_terms", "contraction", "longest_row", "growth"):
             getattr(self, name)
         for part in (rewards, codes, rows.indptr, rows.indices, rows.data):
             part.flags.writeable = False
@@ -192,6 +192,11 @@ class MDP:
         if self.deterministic:
             return 3
         return min(int(np.diff(self.rows.indptr).max()), LONG_ROW) + 4
+
+    @cached_property
+    def longest_row(self) -> int:
+        """Most successors of any move, hubs apart; 0 where all moves are certain."""
+        return int(np.diff(self.rows.indptr[self.rows.num_hubs :]).max(initial=0))
 
     @cached_property
     def predecessors(self) -> Predecessors:

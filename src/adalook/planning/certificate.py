@@ -31,6 +31,9 @@ from adalook.planning.policies import checked_policy, checked_values
 
 LARGEST = float(np.finfo(float).max)
 
+Ratio = tuple[int, int]
+"""An exact rational (numerator, denominator > 0), not in lowest terms: a solve in microseconds has no time for that."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -94,25 +97,32 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
     """
     if not all(math.isfinite(x) for x in (residual.low, residual.high, residual.own_low, 4.0 * residual.size)):
         return Certificate(values, -math.inf, math.inf, math.inf)  # such values are beyond what floats can bound
-    error = Fraction(rounding_bound(mdp, residual.size))
+    error = rounding_bound(mdp, residual.size)
     keep = mdp.contraction
-    upper = _shift(Fraction(residual.high) + error, keep, upward=True)
-    lower = _shift(Fraction(residual.low) - error, keep, upward=False)
-    own = lower if greedy else _shift(Fraction(residual.own_low) - error, keep, upward=False)
+    upper = _shift(residual.high, error, keep, upward=True)
+    lower = _shift(residual.low, -error, keep, upward=False)
+    own = lower if greedy else _shift(residual.own_low, -error, keep, upward=False)
     return Certificate(
         values=values,
         low=-_with_room(-_down(lower), residual.size),
         high=_with_room(_up(upper), residual.size),
-        policy_loss=max(0.0, _up(upper - own)),
+        policy_loss=max(0.0, _up(_minus(upper, own))),
     )
 
 
-def _shift(change: Fraction, keep: tuple[Fraction, ...], upward: bool) -> Fraction:
-    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change.
+def _shift(change: float, error: float, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
+    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change + error.
 
     `keep` is 1 − γρ for the least and for the largest row sum.
     """
-    return change / keep[(change >= 0) == upward]
+    (top, bottom), (more, parts) = change.as_integer_ratio(), error.as_integer_ratio()
+    top, bottom = top * parts + more * bottom, bottom * parts
+    kept = keep[(top >= 0) == upward]
+    return top * kept.denominator, bottom * kept.numerator
+
+
+def _minus(one: Ratio, other: Ratio) -> Ratio:
+    return one[0] * other[1] - other[0] * one[1], one[1] * other[1]
 
 
 def _with_room(shift: float, size: float) -> float:
@@ -120,13 +130,13 @@ def _with_room(shift: float, size: float) -> float:
     return math.nextafter(shift + (size + abs(shift)) * 2.0**-50 + 1e-300, math.inf)
 
 
-def _up(x: Fraction) -> float:
-    """The least convenient float >= x."""
+def _up(x: Ratio) -> float:
+    """The least convenient float >= x: dividing whole numbers rounds to the nearest."""
     try:
-        return math.nextafter(float(x), math.inf)
+        return math.nextafter(x[0] / x[1], math.inf)
     except OverflowError:
-        return math.inf if x > 0 else -LARGEST
+        return math.inf if x[0] > 0 else -LARGEST
 
 
-def _down(x: Fraction) -> float:
-    return -_up(-x)
+def _down(x: Ratio) -> float:
+    return -_up((-x[0], x[1]))

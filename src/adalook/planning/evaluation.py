@@ -72,16 +72,22 @@ class Evaluator:
         self.mdp = mdp
         self._label = np.full(mdp.rows.num_rows, -1, np.int32)
         self._used = np.empty(MAX_LEAVES + 1, np.int64)
+        self._last: tuple[IntArray, Policy] | None = None
         self._bandwidth: int | None = None
         self._direct_pays = False
         self._entries = mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
         """About what a sweep reads."""
 
     def rows_of(self, policy: IntArray) -> Policy:
+        """The rows of a policy, an array that does not change once it was asked for."""
+        if self._last is not None and self._last[0] is policy:
+            return self._last[1]
         mdp = self.mdp
         reward, code = np.empty(mdp.num_states), np.empty(mdp.num_states, mdp.codes.dtype)
         stochastic = evaluation_kernels.policy_rows(mdp.rewards, mdp.codes, policy, reward, code)
-        return Policy(reward, code, int(stochastic), table(mdp))
+        rows = Policy(reward, code, int(stochastic), table(mdp))
+        self._last = (policy, rows)
+        return rows
 
     def _gathered(self, rows: Policy) -> Policy:
         """The same policy with its rows side by side in memory: worth it where sweeps read more than a cache holds."""

@@ -5,7 +5,8 @@ On a grid with slippery moves every policy needs a linear solve, and near the st
     sweep T_π in place, only where values still move  ->  back up every state  ->  improve in place, there and back
 
 as in modified policy iteration, with sweeps that grow as fewer actions change. In place, one sweep carries news across
-the whole grid in the direction of the sweep; there and back covers both. The full backup between them is what the
+the whole grid in the direction of the sweep; there and back covers both. The first pass improves in rounds, as long as
+many actions change or ever fewer; a policy that has settled is evaluated to the end. The full backup is what the
 certificate and the choice of the next sweeps rest on. Random graphs, where news travels everywhere in a few steps
 anyway, are left to plain sweeps with a constant shift (`evaluation`).
 
@@ -31,26 +32,29 @@ LOCAL_GROWTH = 12.0
 """Models whose neighbourhoods grow more than this from one step to three are not local."""
 SHARE = 0.01
 """A sweep is fine enough when it changes values by this share of what the last backup changed …"""
-EAGER = 2.0
+EAGER = 1.0
 """… or after EAGER sweeps for every state per action that changed, …"""
-MOST_SWEEPS = 20.0
+MOST_SWEEPS = 30.0
 """… or after this many."""
 FOLLOW_STATES = 4_000
 """Smaller models are swept whole: finding out who leads to what changed would take longer."""
-MOST_PASSES = 64
+MOST_PASSES = 16
 MOST_WORK = 10_000_000
 """Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
+MOST_ROUNDS = 8
+"""Rounds of sweeps and improvement before the first backup, which go on as long as many actions change."""
 IN_PLACE = 2
-"""Improvements in place per pass: there and back."""
+"""Improvements in place per round: there and back."""
 
 
 @dataclass(frozen=True)
 class RoughPass:
-    """One pass: residual of its backup, states changed, states swept, and its arrays if they were asked for."""
+    """One pass: residual of its backup, states changed and swept, rounds of improvement in place, arrays if kept."""
 
     residual: Residual
     changed: int
     swept: int
+    rounds: int
     values: FloatArray | None
     policy: IntArray | None
 
@@ -72,7 +76,7 @@ class RoughRun:
         n, most = mdp.num_states, min(most, MOST_PASSES)
         values, policy = values.copy(), policy.copy()
         best, action = np.empty_like(values), np.empty_like(policy)
-        figures = np.empty((most, 7))
+        figures = np.empty((most, 8))
         all_values, all_policies = np.empty((most if keep else 0, n)), np.empty((most if keep else 0, n), policy.dtype)
         span = self.tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
         constant = rounding_bound(mdp, 0.0)
@@ -85,6 +89,7 @@ class RoughRun:
             mdp.codes,
             *table(mdp),
             mdp.rows.num_hubs,
+            max(1, mdp.longest_row),
             start,
             sources,
             mdp.discount,
@@ -100,6 +105,7 @@ class RoughRun:
             self.sweeps,
             EAGER,
             MOST_SWEEPS,
+            MOST_ROUNDS,
             MOST_WORK,
             figures,
             all_values,
@@ -110,6 +116,7 @@ class RoughRun:
                 Residual(*line[:5]),
                 int(line[5]),
                 int(line[6]),
+                int(line[7]),
                 all_values[p] if keep else None,
                 all_policies[p] if keep else None,
             )

@@ -4,54 +4,130 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.mdp.kernels import compiled
-from adalook.planning.kernels import ahead, backup, gather_front, greedy, hub_expectations, index
+from adalook.mdp.kernels import compiled, inlined
+from adalook.planning.kernels import backup, count_different, gather_front, greedy, hub_expectations, index
 
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
 
 
 @compiled
-def sweep_active(
-    reward, code, indptr, indices, data, hub, discount, start, sources, v, target, most, changed, front, stamp, mark
-):
+def gather_rows(rewards, codes, indptr, indices, data, hub, discount, policy, reward, successor, weight):
+    """The policy's rows side by side, all padded to one length: v(s) = reward(s) + Σ weight(s, k) v(successor(s, k)).
+
+    reward (S,) takes in what is expected of hubs; weights (S, longest row) are γ times probabilities, zero in the
+    padding. A sweep then has neither branches nor lookups.
+    """
+    width = successor.shape[1]
+    for s in range(len(policy)):
+        a = index(policy[s])
+        code = codes[s, a]
+        reward[s] = rewards[s, a]
+        used = 0
+        if code >= 0:
+            successor[s, 0], weight[s, 0], used = code, discount, 1
+        elif -2 - code < len(hub):
+            reward[s] += discount * hub[index(-2 - code)]
+        else:
+            for k in range(index(indptr[index(-2 - code)]), index(indptr[index(-1 - code)])):
+                successor[s, index(used)], weight[s, index(used)] = indices[k], discount * data[k]
+                used += 1
+        for k in range(used, width):
+            successor[s, index(k)], weight[s, index(k)] = s, 0.0
+
+
+@inlined
+def sweep_state(s, reward, successor, weight, v):
+    """(T_π v)(s)."""
+    total = reward[s]
+    for k in range(index(successor.shape[1])):
+        total += weight[s, k] * v[index(successor[s, k])]
+    return total
+
+
+@compiled
+def sweep_all(reward, successor, weight, v, target, forward, moved):
+    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many."""
+    num_states = index(len(v))
+    last = index(num_states - 1)
+    count = 0
+    for i in range(num_states):
+        s = i if forward else last - i
+        new = sweep_state(s, reward, successor, weight, v)
+        far = abs(new - v[s]) > target
+        moved[s] = far
+        count += far
+        v[s] = new
+    return count
+
+
+@compiled
+def sweep_some(reward, successor, weight, v, target, front, size, changed):
+    """As `sweep_all` for the first `size` states of `front`; lists who changed in `changed`."""
+    count = 0
+    for i in range(index(size)):
+        s = index(front[i])
+        new = sweep_state(s, reward, successor, weight, v)
+        changed[index(count)] = front[i]
+        count += abs(new - v[s]) > target
+        v[s] = new
+    return count
+
+
+@compiled
+def sweep_active(reward, successor, weight, start, sources, v, target, most, moved, changed, front, stamp, mark):
     """Sweep T_π in place until no state changes by more than `target`, or for the work of `most` full sweeps.
 
-    Full sweeps go there and back in turn; without predecessors all sweeps are full. Returns (work in states, last mark
-    used in `stamp`).
+    Full sweeps go there and back in turn; once few states change, only their predecessors are swept (not without
+    `sources`). Returns (work in states, last mark used in `stamp`).
     """
     num_states = len(v)
-    work, num_changed = 0, 0
-    everywhere, forward = True, True
-    while work < most * num_states:
-        size = num_states
-        if not everywhere:
+    work, count = 0, num_states
+    forward = True
+    while count > 0 and work < most * num_states:
+        if len(sources) == 0 or FEW * count > num_states:
+            count = sweep_all(reward, successor, weight, v, target, forward, moved)
+            work += num_states
+            forward = not forward
+            if len(sources) > 0 and FEW * count <= num_states:
+                list_moved(moved, changed)
+        else:
             mark += 1
-            size = gather_front(start, sources, changed, num_changed, stamp, mark, front)
-        num_changed = 0
-        for i in range(size):
-            state = (i if forward else num_states - 1 - i) if everywhere else front[i]
-            s = index(state)
-            new = reward[s] + discount * ahead(code[s], indptr, indices, data, hub, v)
-            if abs(new - v[s]) > target:
-                changed[num_changed] = state
-                num_changed += 1
-            v[s] = new
-        work += size
-        forward = not forward
-        if num_changed == 0:
-            break
-        everywhere = len(sources) == 0 or FEW * num_changed > num_states
+            size = gather_front(start, sources, changed, count, stamp, mark, front)
+            count = sweep_some(reward, successor, weight, v, target, front, size, changed)
+            work += size
     return work, mark
 
 
 @compiled
-def improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy, forward):
-    """v <- T v in place, in ascending or descending order, and the policy with it; its own action wins ties."""
-    num_states = len(v)
-    for i in range(num_states):
-        s = index(i if forward else num_states - 1 - i)
+def list_moved(moved, changed):
+    """List the marked states in `changed`."""
+    count = 0
+    for s in range(len(moved)):
+        if moved[s]:
+            changed[count] = s
+            count += 1
+
+
+@compiled
+def improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy):
+    """v <- T v in place, back and forth over the states, and the policy with it; its own action wins ties."""
+    last = index(len(v) - 1)
+    for i in range(index(len(v))):
+        s = last - i
         v[s], policy[s], _, _ = greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, policy[s])
+    for s in range(index(len(v))):
+        v[s], policy[s], _, _ = greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, policy[s])
+
+
+@inlined
+def next_sweeps(different, num_states, eager, most_sweeps, coarse, fine):
+    """(most sweeps, change that no longer matters) after so many actions changed.
+
+    The fewer, the better the values are worth knowing; a policy that has settled is evaluated to the end.
+    """
+    sweeps = min(most_sweeps, max(1.0, eager * num_states / max(different, 1)))
+    return sweeps, fine if different == 0 else max(fine, coarse)
 
 
 @compiled
@@ -62,6 +138,7 @@ def rough_passes(
     indices,
     data,
     num_hubs,
+    longest_row,
     start,
     sources,
     discount,
@@ -77,6 +154,7 @@ def rough_passes(
     sweeps,
     eager,
     most_sweeps,
+    most_rounds,
     most_work,
     figures,
     all_values,
@@ -86,71 +164,68 @@ def rough_passes(
 
     v, policy (S,) go in as the start and come out as the last evaluated values and the policy they belong to;
     best, action (S,) come out as T v and its greedy policy. Row p of figures gets (low, high, own low, own high,
-    size, states changed, work of the evaluation) of pass p; all_values, all_policies, if not empty, its arrays.
+    size, states changed, work of the evaluation, rounds of improvement in place) of pass p; all_values, all_policies,
+    if not empty, its arrays.
     `rounding` (2,): a bound on the rounding of T v − v is rounding[0] + rounding[1] max|v|.
     Returns (passes made, coarse, sweeps) to go on from.
     """
     num_states = len(v)
-    reward, code, hub = np.empty(num_states), np.empty(num_states, codes.dtype), np.empty(num_hubs)
-    changed, front = np.empty(num_states, codes.dtype), np.empty(num_states, codes.dtype)
-    stamp = np.zeros(num_states, np.int32)
-    mark = 0
-    spent = 0
+    hub, reward = np.empty(num_hubs), np.empty(num_states)
+    successor, weight = np.empty((num_states, longest_row), codes.dtype), np.empty((num_states, longest_row))
+    changed, front = np.empty(num_states + 1, codes.dtype), np.empty(num_states, codes.dtype)
+    stamp, moved = np.zeros(num_states, np.int32), np.empty(num_states, np.bool_)
+    first, before = np.empty_like(policy), np.empty_like(policy)
+    mark, spent = 0, 0
+    different = num_states
+    target = max(fine, share * coarse)
     for p in range(len(figures)):
-        for s in range(num_states):
-            reward[s] = rewards[s, policy[s]]
-            code[s] = codes[s, policy[s]]
-        hub_expectations(indptr, indices, data, v, hub)
-        target = max(fine, share * coarse)
-        work, mark = sweep_active(
-            reward,
-            code,
-            indptr,
-            indices,
-            data,
-            hub,
-            discount,
-            start,
-            sources,
-            v,
-            target,
-            sweeps,
-            changed,
-            front,
-            stamp,
-            mark,
-        )
+        first[:] = policy
+        work, rounds = 0, 0
+        settling = p == 0
+        while True:
+            hub_expectations(indptr, indices, data, v, hub)
+            gather_rows(rewards, codes, indptr, indices, data, hub, discount, policy, reward, successor, weight)
+            swept, mark = sweep_active(
+                reward, successor, weight, start, sources, v, target, sweeps, moved, changed, front, stamp, mark
+            )
+            work += swept
+            if not settling:
+                break
+            # Before the first backup: improve as long as many actions change, or ever fewer.
+            before[:] = policy
+            improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy)
+            previous, different = different, count_different(before, policy)
+            rounds += 1
+            settling = rounds < most_rounds and (FEW * different > num_states or 0 < 2 * different < previous)
+            sweeps, target = next_sweeps(different, num_states, eager, most_sweeps, share * coarse, fine)
         hub_expectations(indptr, indices, data, v, hub)
         low, high, own_low, own_high, size = backup(
             rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action, 0, num_states
         )
-        spent += num_states * codes.shape[1] * 3 + work
         if len(all_values) > 0:
             all_values[p] = v
         error = rounding[0] + rounding[1] * size
         last = high - low + 2.0 * error <= enough or high - low <= 4.0 * error
         last |= p + 1 == len(figures) or spent >= most_work
-        different = 0
-        if last:
-            for s in range(num_states):
-                different += action[s] != policy[s]
-        else:
-            before = policy.copy()
+        coarse = high - low
+        if not last:
             # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
             common = low if low > 0.0 else (high if high < 0.0 else 0.0)
+            before[:] = policy
             for s in range(num_states):
                 v[s] = best[s] + discount / (1.0 - discount) * common
                 policy[s] = action[s]
-            improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy, False)
-            improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy, True)
-            for s in range(num_states):
-                different += before[s] != policy[s]
+            if count_different(before, policy) > 0:
+                improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy)
+                rounds += 1
+            different = count_different(before, policy)
+            sweeps, target = next_sweeps(different, num_states, eager, most_sweeps, share * coarse, fine)
+        spent += num_states * codes.shape[1] * (1 + 2 * rounds) + work
         figures[p, 0], figures[p, 1], figures[p, 2], figures[p, 3] = low, high, own_low, own_high
-        figures[p, 4], figures[p, 5], figures[p, 6] = size, different, work
+        figures[p, 4], figures[p, 5] = size, count_different(first, action if last else policy)
+        figures[p, 6], figures[p, 7] = work, rounds
         if len(all_policies) > 0:
             all_policies[p] = action if last else policy
-        coarse = high - low
-        sweeps = min(most_sweeps, max(1.0, eager * num_states / max(different, 1)))
         if last:
             return p + 1, coarse, sweeps
     return 0, coarse, sweeps

@@ -168,7 +168,7 @@ class _Loop:
             loss = loss_bound(mdp, item.residual, greedy=True)
             evaluation = Evaluation(evaluated if item.values is None else item.values, "sweeps in place", 0, False)
             action = self.policy if item.policy is None else item.policy
-            deeper = 0 if item is passes[-1] else IN_PLACE  # the last pass ends with its backup
+            deeper = IN_PLACE * item.rounds
             step = Step(self.values, action, 1 + deeper, wave_pairs=deeper * mdp.num_pairs)
             self.iterations += item.changed > 0
             result.append(self._record(evaluation, item.swept, step, item.changed, loss, watch, keep))
@@ -259,7 +259,9 @@ class _Loop:
     def _uniform(self, depth: int) -> IntArray:
         """(S,) the same depth everywhere, without the memory for it."""
         if depth not in self.uniform_depths:
-            self.uniform_depths[depth] = np.broadcast_to(np.uint16(depth), self.mdp.num_states)
+            self.uniform_depths[depth] = np.ndarray(
+                self.mdp.num_states, np.uint16, np.array([depth], np.uint16), strides=(0,)
+            )
         return self.uniform_depths[depth]
 
     def _keeps(self, passes: int) -> bool:
