@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint setup bench-planning bench-start clean
+.PHONY: help demo test test-slow lint setup browser reproduce report bench-planning bench-search bench-start clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -10,8 +10,21 @@ help:  ## list the targets
 demo: .venv/ready  ## solve the paper's maze with every method and draw the depth used per state
 	$(BIN)/adalook demo --out demo
 
-test: lint  ## lint, type-check and run all tests but the slow ones
+test: lint browser  ## lint, type-check and run all tests but the slow ones
 	$(BIN)/python -m pytest -n 2
+
+test-slow: .venv/ready browser  ## the slow tests: kill -9 at many moments, long soaks, a Ray cluster
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,ray]'
+	$(BIN)/python -m pytest -m slow
+
+browser:  ## install chromium, which the tests of the page drive, unless it is there (Debian)
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core)
+
+reproduce: .venv/ready  ## run the paper's planning experiments into results/, going on where the last run stopped
+	$(BIN)/adalook reproduce all --out results
+
+report: .venv/ready  ## draw figures, claims and the page from results/ into report/
+	$(BIN)/adalook report --out report
 
 lint: .venv/ready  ## style, types, who may import whom
 	$(BIN)/ruff check .
@@ -21,6 +34,9 @@ lint: .venv/ready  ## style, types, who may import whom
 
 bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox and Storm, into results/
 	$(BIN)/python -m benchmarks.planning
+
+bench-search: .venv/ready  ## tree search against plain recursion, into results/
+	$(BIN)/python -m benchmarks.search
 
 bench-start: .venv/ready  ## what importing and the first solve cost
 	$(BIN)/python -m benchmarks.start
@@ -37,4 +53,4 @@ setup: .venv/ready  ## only set up .venv
 	touch $@
 
 clean:  ## remove what was set up and made
-	rm -rf .venv demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo report build .mypy_cache .ruff_cache .pytest_cache .hypothesis
