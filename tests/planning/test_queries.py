@@ -72,6 +72,12 @@ def test_trees_larger_than_64_bits_are_counted_exactly():
     assert Counter(mdp).count((Search(40),), "tree") == 2 * sum(4**k for k in range(1, 41))
 
 
+def test_sums_of_trees_larger_than_64_bits_are_exact():
+    ring = al.MDP(np.zeros((40, 2)), np.stack([(np.arange(40) + step) % 40 for step in (1, 2)], axis=1), 0.9)
+    trees = 2**61 - 2  # nodes of one binary tree of depth 60: within 64 bits, but not forty times over
+    assert Counter(ring).count((Search(60),), "tree") == 40 * trees
+
+
 def test_pi_and_hpi_on_the_chain():
     mdp = al.zoo.chain(n=9)
     states = mdp.num_states

@@ -121,7 +121,7 @@ class Counter:
         if convention == "shared":
             return self._shared(searches)
         if convention == "tree":
-            return sum(int(self._pick(self._tree(search.depth), search).sum()) for search in searches)
+            return sum(_exact_sum(self._pick(self._tree(search.depth), search)) for search in searches)
         deepest = np.zeros(self._mdp.num_states, np.int64)
         for search in searches:
             where = slice(None) if search.states is None else search.states
@@ -193,3 +193,10 @@ class Counter:
                 need[slice(None) if states is None else states] = True
             total += int(self._offered[need].sum())
         return total
+
+
+def _exact_sum(counts: IntArray) -> int:
+    """Their sum, which may be beyond 64 bits although none of them is."""
+    if counts.dtype == object or len(counts) * int(counts.max(initial=0)) > np.iinfo(np.int64).max:
+        return sum(counts.tolist())
+    return int(counts.sum())
