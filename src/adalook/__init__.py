@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from adalook.errors import AdalookError as AdalookError
+    from adalook.learning.dqn import DQN as DQN
+    from adalook.learning.qldqn import QLDQN as QLDQN
     from adalook.mdp import zoo as zoo
     from adalook.mdp.aggregation import aggregate as aggregate
     from adalook.mdp.layout import Layout as Layout
@@ -28,17 +30,23 @@ if TYPE_CHECKING:
     from adalook.planning.tlpi import TLPI as TLPI
     from adalook.planning.value_iteration import ValueIteration as ValueIteration
     from adalook.planning.wlpi import WLPI as WLPI
+    from adalook.simulators.base import Simulator as Simulator
+    from adalook.simulators.check import check_simulator as check_simulator
+    from adalook.simulators.make import make_simulator as make_simulator
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AdalookError": "adalook.errors",
+    "DQN": "adalook.learning.dqn",
     "HPI": "adalook.planning.hpi",
     "Layout": "adalook.mdp.layout",
     "MDP": "adalook.mdp.model",
     "ModifiedPolicyIteration": "adalook.planning.modified_policy_iteration",
     "PolicyIteration": "adalook.planning.policy_iteration",
+    "QLDQN": "adalook.learning.qldqn",
     "QLPI": "adalook.planning.qlpi",
+    "Simulator": "adalook.simulators.base",
     "Solution": "adalook.planning.solution",
     "Status": "adalook.planning.solution",
     "TLPI": "adalook.planning.tlpi",
@@ -46,6 +54,8 @@ _HOMES = {
     "WLPI": "adalook.planning.wlpi",
     "aggregate": "adalook.mdp.aggregation",
     "certify": "adalook.planning.certificate",
+    "check_simulator": "adalook.simulators.check",
+    "make_simulator": "adalook.simulators.make",
     "priors": "adalook.planning",
     "solve": "adalook.planning.solve",
     "zoo": "adalook.mdp",

@@ -14,11 +14,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from adalook.errors import AdalookError, ArgumentError
+from adalook.learning.commands import Evaluate, Train, run_evaluate, run_train
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,10 +75,50 @@ class Solve:
     """Stop after the first pass that ends later than this."""
     out: Annotated[Path | None, _option(Path, "DIR")] = None
     """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
+    report: bool = False
+    """Also write report.html there: how the solve went and, for models on a grid, an explorer of its iterations."""
     json: bool = False
     """Print one JSON object instead of a summary."""
     progress: bool = True
     """Show a live line while solving, if standard error is a terminal."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Watch tree search at work: look ahead from some states of a rollout, print what the trees say and cost.
+
+    Leaves are worth nothing here, so this is lookahead by rewards alone.
+
+    Example: adalook search ALE/Tutankham-v5 --depth 3 --workers 2 --out look
+    """
+
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
+    """Such as ALE/Tutankham-v5, MinAtar/Breakout-v1, CartPole-v1, or a model such as 'zoo:maze?size=30&seed=0'."""
+    depth: Annotated[int, tyro.conf.arg(metavar="DEPTH")] = 3
+    """How many steps to look ahead, at most."""
+    rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
+    """fixed | gap:GAP, stop when the best action is ahead by that much | quantile:2=SHARE,3=SHARE,… go to each depth in
+    that share of the states, those whose value the last level changed most (its depths count, not --depth)."""
+    width: Annotated[int | None, _option(int, "NODES")] = None
+    """Expand at most so many nodes of a level, the most valuable ones."""
+    max_nodes: Annotated[int | None, _option(int, "NODES")] = None
+    """Stop a search before it simulates more steps than this."""
+    max_seconds: Annotated[float | None, _option(float, "SECONDS")] = None
+    """Stop a search after this time, with its last complete level."""
+    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """Processes that expand nodes; 0: this one."""
+    states: Annotated[int, tyro.conf.arg(metavar="N")] = 8
+    """How many states to search."""
+    every: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 10
+    """Steps of the rollout from one to the next: the action that was found best, then random ones."""
+    discount: Annotated[float, tyro.conf.arg(metavar="GAMMA")] = 0.99
+    """For each step."""
+    seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
+    """Of the rollout and of the trees."""
+    out: Annotated[Path | None, _option(Path, "DIR")] = None
+    """Write search.json, search.npz and a picture, search.png, into this directory."""
+    json: bool = False
+    """Print one JSON object for each search instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +129,46 @@ class Demo:
     """Where the pictures go."""
 
 
+@dataclass(frozen=True)
+class Report:
+    """Turn results of `adalook reproduce` into figures, a table of claims and a page with an explorer.
+
+    Example: adalook reproduce maze && adalook report
+    """
+
+    results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[DIR …]")] = ()
+    """Results folders; without any: results/chain, results/maze and results/sweep, as far as they are there."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
+    """Where index.html, claims.md and figures/ go."""
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run the paper's planning experiments again. Killed or stopped by Ctrl-C, the same command goes on.
+
+    Exit code 0: done; 2: wrong arguments or files; 130: stopped by Ctrl-C, with everything finished so far kept.
+
+    Example: adalook reproduce maze --workers 2
+    """
+
+    experiment: Annotated[Literal["chain", "maze", "sweep", "all"], tyro.conf.Positional]
+    """chain: the motivating example. maze: the maze experiments. sweep: mazes of other sizes and discounts."""
+    seeds: Annotated[int | None, _option(int, "N")] = None
+    """Mazes per setting; without it 10 for maze, 3 for sweep. The chain has none."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
+    """Results go to DIR/chain, DIR/maze, DIR/sweep."""
+    workers: Annotated[int | None, _option(int, "N")] = None
+    """Processes; without it one per core. Results do not depend on it."""
+    engine: Literal["processes", "ray"] = "processes"
+    """Where jobs run: processes on this machine, or Ray (needs the extra 'ray')."""
+    address: Annotated[str | None, _option(str, "ADDRESS")] = None
+    """Of a running Ray cluster, such as HOST:6379; without it a Ray is started here."""
+    fresh: bool = False
+    """Start over, forgetting what is in the folder."""
+    progress: bool = True
+    """Show a bar with the time left, if standard error is a terminal."""
+
+
 def run_solve(options: Solve) -> int:
     """`adalook solve`."""
     from adalook.arguments import build_method, build_model
@@ -95,6 +176,8 @@ def run_solve(options: Solve) -> int:
     from adalook.planning.record import describe, save_solution
     from adalook.planning.solve import solve
 
+    if options.report and options.out is None:
+        raise ArgumentError("--report needs a place", remedy="add --out DIR")
     mdp = build_model(options.source, options.discount)
     method, prior = build_method(options.method, options.prior, mdp)
     if options.out is not None:
@@ -110,11 +193,17 @@ def run_solve(options: Solve) -> int:
     files: list[Path] = []
     try:
         if options.out is not None:
-            files += save_solution(solution, mdp, options.out, source=options.source, prior=prior)
+            files += save_solution(
+                solution, mdp, options.out, source=options.source, prior=prior, with_trace=options.report
+            )
             if mdp.layout is not None:
                 from adalook.report.picture import draw_solution
 
                 files += draw_solution(options.out)
+            if options.report:
+                from adalook.report.solution_page import write_solution_page
+
+                files.append(write_solution_page(options.out))
     finally:  # an answer that could not be written is still an answer
         about = describe(solution, mdp, source=options.source, prior=prior) | {"files": [str(path) for path in files]}
         if options.json:
@@ -156,6 +245,88 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)
+
+
+def run_report(options: Report) -> int:
+    """`adalook report`."""
+    from adalook.report.page import write_report
+
+    page, claims, *figures = write_report(options.results, options.out)
+    size = page.stat().st_size / 1e6
+    _console().print(f"{page} ({size:.1f} MB), {claims} and {len(figures) // 2} figures as SVG and PNG", soft_wrap=True)
+    return CONVERGED
+
+
+def run_search(options: Search) -> int:
+    """`adalook search`."""
+    from adalook.arguments import build_model
+    from adalook.disk import make_directory
+    from adalook.search import Budget, DistanceRecord, expander_for
+    from adalook.search.rollout import FEWEST_DISTANCES, Plan, build_rule, describe, save_searches, searches_along
+    from adalook.simulators.make import make_simulator
+
+    for name in ("depth", "states", "every"):
+        if getattr(options, name) < 1:
+            raise ArgumentError(f"--{name} is wrong", expected="at least 1", got=getattr(options, name))
+    if options.workers < 0:
+        raise ArgumentError("--workers is wrong", expected="at least 0", got=options.workers)
+    record = DistanceRecord(least=FEWEST_DISTANCES)
+    budget = Budget(options.max_nodes, options.max_seconds)
+    rule = build_rule(options.rule, options.depth, record)
+    plan = Plan(rule, record, options.discount, options.width, budget, options.states, options.every, options.seed)
+    sim = make_simulator(build_model(options.env) if options.env.startswith("zoo:") else options.env)
+    if options.out is not None:
+        make_directory(options.out)
+    searches = []
+    with contextlib.closing(sim), expander_for(sim, options.workers) as expander:
+        for searched in searches_along(sim, plan, expander):
+            searches.append(searched)
+            if options.json:
+                print(json.dumps(describe(searched)), flush=True)
+    if not options.json:
+        _print_searches([describe(searched) for searched in searches])
+    if options.out is not None:
+        from adalook.report.search_picture import draw_searches
+
+        shown = f"depth {options.depth}" if options.rule == "fixed" else options.rule
+        save_searches(options.out, {"env": options.env, "rule": shown, "discount": options.discount}, searches)
+        path = draw_searches(options.out)
+        if not options.json:
+            print(f"wrote {path}, search.json and search.npz")
+    return CONVERGED
+
+
+def _print_searches(searches: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAVY
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAVY, pad_edge=False)
+    for heading in ("step", "action", "value", "depth", "nodes", "saved", "nodes/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("value by first action")
+    for search in searches:
+        values = ("dropped" if value is None else f"{value:.4g}" for value in search["action_values"])
+        table.add_row(
+            f"{search['step']}",
+            f"{search['action']}",
+            f"{search['value']:.4g}",
+            f"{search['depth']}{'' if search['status'].startswith('the rule') else '*'}",
+            f"{search['nodes']:,}",
+            f"{search['saved']:,}",
+            f"{search['nodes'] / search['seconds']:,.0f}",
+            " ".join(values),
+        )
+    console = _console()
+    console.print(table)
+    for status in sorted({search["status"] for search in searches if not search["status"].startswith("the rule")}):
+        console.print(f"* {status}")
+    nodes, tree_nodes = (sum(search[name] for search in searches) for name in ("nodes", "tree_nodes"))
+    seconds = sum(search["seconds"] for search in searches)
+    console.print(
+        f"{len(searches)} searches: {nodes:,} nodes in {seconds:.3g} s, {nodes / seconds:,.0f} a second; a tree that "
+        f"merges nothing has {tree_nodes:,}, which makes {tree_nodes / seconds:,.0f} a second.",
+        soft_wrap=True,
+    )
 
 
 def run_demo(options: Demo) -> int:
@@ -241,7 +412,32 @@ def _print_comparison(console: Console, solutions: dict[str, Solution]) -> None:
     )
 
 
-COMMANDS: dict[str, tuple[type, Callable[[Any], int]]] = {"solve": (Solve, run_solve), "demo": (Demo, run_demo)}
+def run_reproduce(options: Reproduce) -> int:
+    """`adalook reproduce`."""
+    from adalook.experiments.catalogue import chosen_engine, chosen_experiments
+    from adalook.experiments.reproduce import Interrupted, reproduce
+
+    engine = chosen_engine(options.engine, options.workers, options.address)
+    bar = options.progress and sys.stderr.isatty()
+    for experiment in chosen_experiments(options.experiment, options.seeds):
+        directory = options.out / experiment.name
+        try:
+            print(reproduce(experiment, directory, engine, fresh=options.fresh, progress=bar).sentence)
+        except Interrupted as stop:
+            print(f"adalook: interrupted: {stop}; run the same command again to go on", file=sys.stderr)
+            return KILLED
+    return CONVERGED
+
+
+COMMANDS: dict[str, tuple[type, Callable[[Any], int]]] = {
+    "solve": (Solve, run_solve),
+    "demo": (Demo, run_demo),
+    "reproduce": (Reproduce, run_reproduce),
+    "report": (Report, run_report),
+    "train": (Train, run_train),
+    "evaluate": (Evaluate, run_evaluate),
+    "search": (Search, run_search),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

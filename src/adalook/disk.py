@@ -33,7 +33,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
-            _sync_directory(target.parent)
+            sync_directory(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except FileError:
@@ -42,7 +42,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise failure("write", path, error) from error
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the renaming itself durable, where directories can be synchronised."""
     if not hasattr(os, "O_DIRECTORY"):
         return

@@ -30,6 +30,10 @@ class ArgumentError(AdalookError, ValueError):
     """A setting of a method or function is out of its range."""
 
 
+class SimulatorError(AdalookError):
+    """A simulator does not keep what `adalook.simulators.base` promises, so no search in it can be trusted."""
+
+
 class FileError(AdalookError, OSError):
     """A file is missing, damaged, hostile or cannot be written."""
 

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-"""How every kernel of adalook is compiled: cached on disk, without Python's lock, without fast-math."""
-inlined = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)  # type: ignore[call-overload]
-"""For helpers inside hot loops. Without `_nrt=False` each call counts references to its arrays, atomically: 15 times
-slower on the maze, 4 times on random models (so they must not allocate)."""
+from adalook.compiling import compiled, inlined
 
 CERTAIN = -1
 """`distinct_rows`: the row is one successor with probability one."""

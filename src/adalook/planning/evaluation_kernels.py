@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.mdp.kernels import compiled
+from adalook.compiling import compiled
 from adalook.planning.kernels import ahead, hub_expectations, index
 
 

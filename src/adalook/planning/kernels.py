@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.mdp.kernels import compiled, inlined
+from adalook.compiling import compiled, inlined
 from adalook.mdp.rows import LONG_ROW
 
 index = np.uintp

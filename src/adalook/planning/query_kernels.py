@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adalook.mdp.kernels import compiled
+from adalook.compiling import compiled
 
 
 @compiled

@@ -8,6 +8,8 @@ arrays, so a reader notices two files that do not belong together.
                    depth, last_depth                     (S,) deepest lookahead over all passes, and in the last pass
                                                          that looked further than one step; only if the trace kept them
                    layout_cells (S, 2), layout_walls     only if the model can be drawn
+    trace.npz      only if asked for, and the trace kept states: values, policy, depth (frames, S), of the passes that
+                   frames (frames,) names; the policy is the one that the pass started from, whose values these are
     solution.json  see `describe`; a number that is not finite is null
 """
 
@@ -28,6 +30,7 @@ from adalook.arrays import IntArray
 from adalook.disk import make_directory, replacing
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
+from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Queries
 from adalook.planning.solution import Iteration, Solution
 
@@ -41,6 +44,9 @@ MOST_TREE_LEVELS, MOST_TREE_NODES = 500, 2_000_000
 MOST_ROOT_WORK = 1e9
 """… and graphs that are reached in a few steps: S times the number of transitions, some three seconds."""
 
+MOST_TRACED = 300_000
+"""A saved trace holds at most this many states, over all its passes: enough to look at, small enough to send."""
+
 NOT_COUNTED = (
     "tree and root are null because counting them would take longer than the solve; "
     'to count them all the same, ask solution.queries.improvement["tree"] or ["root"] in Python'
@@ -48,7 +54,14 @@ NOT_COUNTED = (
 
 
 def save_solution(
-    solution: Solution, mdp: MDP, directory: str | Path, *, source: str = "", prior: Mapping[str, Any] | None = None
+    solution: Solution,
+    mdp: MDP,
+    directory: str | Path,
+    *,
+    source: str = "",
+    prior: Mapping[str, Any] | None = None,
+    with_trace: bool = False,
+    initial_policy: Any = None,
 ) -> list[Path]:
     """Write `solution.npz` and `solution.json` into a directory, which is made if need be.
 
@@ -58,9 +71,12 @@ def save_solution(
         directory: where to; files of an earlier solution are replaced only when the new ones are safe.
         source: what the model is called or came from, for whoever reads the files.
         prior: what is to be known about the prior of a method that had one, as plain data.
+        with_trace: also write `trace.npz`, for `adalook.report`, if the solution's trace kept states. Of a trace that
+            is too long it holds the first pass, the last and some between.
+        initial_policy: what `solve` was given, for the first pass of the trace.
 
     Returns:
-        the two files.
+        the files.
 
     >>> import tempfile, adalook as al
     >>> from adalook.planning.record import save_solution
@@ -74,18 +90,26 @@ def save_solution(
             "the solution is not of this model", expected=f"{mdp.num_states} states", got=len(solution.values)
         )
     target = Path(directory)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **_arrays(solution, mdp))
-    arrays = buffer.getvalue()
+    arrays = _archive(_arrays(solution, mdp))
+    states = _trace_states(solution, mdp, initial_policy) if with_trace else {}
+    traced = _archive(states) if states else None
     text = describe(solution, mdp, source=source, prior=prior)
     text |= {"layout": _layout(mdp), "trace": _trace(solution, _countable(solution, mdp))}
     text["arrays_sha256"] = hashlib.sha256(arrays).hexdigest()
-    paths = [target / "solution.npz", target / "solution.json"]
+    text["trace_sha256"] = None if traced is None else hashlib.sha256(traced).hexdigest()
+    contents = {"solution.npz": arrays} | ({} if traced is None else {"trace.npz": traced})
+    contents["solution.json"] = json.dumps(text, indent=1, allow_nan=False).encode()
     make_directory(target)
-    for path, content in zip(paths, (arrays, json.dumps(text, indent=1, allow_nan=False).encode()), strict=True):
-        with replacing(path) as file:
+    for name, content in contents.items():
+        with replacing(target / name) as file:
             file.write(content)
-    return paths
+    return [target / name for name in contents]
+
+
+def _archive(arrays: Mapping[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
 
 
 def describe(
@@ -144,6 +168,22 @@ def _arrays(solution: Solution, mdp: MDP) -> dict[str, Any]:
     if mdp.layout is not None:
         arrays |= {"layout_cells": mdp.layout.cells, "layout_walls": mdp.layout.walls}
     return arrays
+
+
+def _trace_states(solution: Solution, mdp: MDP, initial_policy: Any) -> dict[str, Any]:
+    """The arrays of `trace.npz`; none if there is nowhere to draw them, or states were not kept or are too many."""
+    trace, most_frames = solution.trace, MOST_TRACED // mdp.num_states
+    if mdp.layout is None or not trace or trace[-1].values is None or not most_frames:
+        return {}
+    given = initial_policy is not None
+    start = checked_policy(mdp, initial_policy, "initial_policy") if given else myopic_policy(mdp)
+    frames = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), most_frames)).round().astype(np.int64))
+    return {
+        "frames": frames,
+        "values": np.array([trace[frame].values for frame in frames]),
+        "policy": np.array([trace[frame - 1].policy if frame else start for frame in frames], np.int32),
+        "depth": np.array([trace[frame].depth for frame in frames], np.uint16),
+    }
 
 
 def _short(depth: IntArray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.mdp.kernels import compiled, inlined
+from adalook.compiling import compiled, inlined
 from adalook.planning.kernels import backup, count_different, gather_front, greedy, hub_expectations, index
 
 FEW = 8

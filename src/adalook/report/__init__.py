@@ -32,6 +32,7 @@ class SavedLayout:
     start: tuple[int, int] | None
     goals: tuple[tuple[int, int], ...]
     traps: tuple[tuple[int, int], ...]
+    action_names: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,6 +60,16 @@ class SavedSolution:
     layout: SavedLayout | None
 
 
+@dataclass(frozen=True)
+class SavedTrace:
+    """Some passes of a solve, a row each; `frames` are their numbers."""
+
+    frames: np.ndarray  # (F,)
+    values: np.ndarray  # (F, S)
+    policy: np.ndarray  # (F, S) the policy that the pass started from, whose values these are
+    depth: np.ndarray  # (F, S)
+
+
 def load_solution(directory: str | Path) -> SavedSolution:
     """Read `solution.npz` and `solution.json` from a directory.
 
@@ -78,6 +89,28 @@ def load_solution(directory: str | Path) -> SavedSolution:
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=MAKE_ONE) from error
     return SavedSolution(about=about, depth=depth, layout=layout, **per_state)
+
+
+def load_trace(directory: str | Path, solution: SavedSolution) -> SavedTrace | None:
+    """Read the `trace.npz` that belongs to a solution of the same directory; None if it was saved without one."""
+    checksum = solution.about.get("trace_sha256")
+    if checksum is None:
+        return None
+    path = Path(directory) / "trace.npz"
+    arrays = _read_arrays(path, checksum)
+    try:
+        frames = arrays["frames"]
+        shape = (len(frames), len(solution.values))
+        trace = SavedTrace(frames, *(_numbers(arrays[name], shape) for name in ("values", "policy", "depth")))
+        if not (np.diff(frames, prepend=-1) > 0).all() or not 0 < len(frames) <= frames[-1] + 1 <= _passes(solution):
+            raise ValueError(f"frames are {frames.tolist()[:5]} …")
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FileError(f"{path} holds a damaged trace", got=repr(error), remedy=MAKE_ONE) from error
+    return trace
+
+
+def _passes(solution: SavedSolution) -> int:
+    return len(solution.about["trace"])
 
 
 def _read(path: Path) -> bytes:
@@ -119,8 +152,12 @@ def _read_arrays(path: Path, checksum: object) -> dict[str, np.ndarray]:
 
 
 def _per_state(array: np.ndarray, num_states: int) -> np.ndarray:
-    if array.shape != (num_states,) or array.dtype.kind not in "iuf":
-        raise ValueError(f"an array is {array.dtype} {array.shape}, expected numbers ({num_states},)")
+    return _numbers(array, (num_states,))
+
+
+def _numbers(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if array.shape != shape or array.dtype.kind not in "iuf":
+        raise ValueError(f"an array is {array.dtype} {array.shape}, expected numbers {shape}")
     return array
 
 
@@ -137,6 +174,7 @@ def _layout(about: dict[str, Any], arrays: dict[str, np.ndarray], num_states: in
         start=None if about["start"] is None else _cells([about["start"]])[0],
         goals=_cells(about["goals"]),
         traps=_cells(about["traps"]),
+        action_names=tuple(str(name) for name in about.get("action_names", ())),
     )
 
 

@@ -56,7 +56,7 @@ class Children:
     rewards: FloatArray
     """(n,) as training sees them"""
     ended: BoolArray
-    """(n,) such states are never expanded"""
+    """(n,) such states are never expanded. Time limits bind the live world: a look ahead goes past them if it can."""
     keys: list[bytes]
     """(n,) children with equal keys, made by equally many steps from one root, have equal observations and futures"""
 

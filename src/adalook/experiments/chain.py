@@ -1,0 +1,37 @@
+"""The paper's "Motivating Example": how fast news of the reward travels back along a chain, and what that costs.
+
+PI moves it one state an iteration, h-PI h states; TLPI with κ = γ^h and QLPI with one state per depth 2..h are as fast
+and look further in h states, or h − 1, instead of all. WLPI, which has no depth to set, follows the news to its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adalook.experiments.models import ChainModel
+from adalook.experiments.prior_sources import ExactPrior
+from adalook.experiments.rules import FixedDepth, OnePerDepth, Rule, Threshold, Wave
+from adalook.experiments.trial import Trial
+
+
+@dataclass(frozen=True)
+class ChainExperiment:
+    """Every rule on chains of several lengths, all states starting at d."""
+
+    lengths: tuple[int, ...] = (12, 20, 59, 120)
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    discount: float = 0.9
+
+    name = "chain"
+
+    def jobs(self) -> list[Trial]:
+        return [trial for n in self.lengths for trial in self._on(ChainModel(n, self.discount))]
+
+    def _on(self, model: ChainModel) -> list[Trial]:
+        deeper = [depth for depth in self.depths if depth > 1]
+        with_prior: list[Rule] = [*(Threshold(depth) for depth in deeper), *(OnePerDepth(depth) for depth in deeper)]
+        free: list[Rule] = [*(FixedDepth(depth) for depth in self.depths), Wave()]
+        return [
+            *(Trial(f"{self.name}/{model.key}/{rule.slug}", model, rule) for rule in free),
+            *(Trial(f"{self.name}/{model.key}/{rule.slug}", model, rule, ExactPrior()) for rule in with_prior),
+        ]

@@ -1,0 +1,46 @@
+"""Beyond the paper: mazes of other sizes and discounts. Is the best fixed depth stable, does adaptive depth match it?
+
+Depths go further than the paper's 7: where evaluating is dear, at large discounts, so does the best one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adalook.experiments.maze import PAPER_SHARES, Shares
+from adalook.experiments.models import MazeModel
+from adalook.experiments.prior_sources import ExactPrior
+from adalook.experiments.rules import FixedDepth, Quantiles, Rule, Threshold, Wave
+from adalook.experiments.trial import Trial
+
+
+@dataclass(frozen=True)
+class SweepExperiment:
+    """Fixed and adaptive depths on every size, discount and seed."""
+
+    seeds: int = 3
+    sizes: tuple[int, ...] = (10, 20, 30, 50, 100)
+    discounts: tuple[float, ...] = (0.9, 0.95, 0.98, 0.99, 0.999)
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 10, 14, 20, 28)
+    kappa_powers: tuple[int, ...] = (2, 3, 5, 7, 10, 14)
+    quantile_depths: tuple[int, ...] = (2, 4, 8)
+    quantile_shares: tuple[Shares, ...] = PAPER_SHARES
+
+    name = "sweep"
+
+    def jobs(self) -> list[Trial]:
+        models = [MazeModel(size, g, seed) for size in self.sizes for g in self.discounts for seed in range(self.seeds)]
+        return [trial for model in models for trial in self._on(model)]
+
+    def _on(self, model: MazeModel) -> list[Trial]:
+        quantiles = [Quantiles(tuple(zip(self.quantile_depths, s, strict=True))) for s in self.quantile_shares]
+        with_prior: list[Rule] = [*(Threshold(power) for power in self.kappa_powers), *quantiles]
+        free: list[Rule] = [*(FixedDepth(depth) for depth in self.depths), Wave()]
+        return [
+            *(Trial(self._name(model, rule), model, rule) for rule in free),
+            *(Trial(self._name(model, rule), model, rule, ExactPrior()) for rule in with_prior),
+        ]
+
+    def _name(self, model: MazeModel, rule: Rule) -> str:
+        place = f"size={model.size},discount={model.discount:g}"
+        return f"{self.name}/{place}/{rule.slug}/seed={model.seed}"

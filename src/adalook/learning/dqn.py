@@ -1,0 +1,55 @@
+"""DQN (Mnih et al. 2015) and the paper's baselines: DQN that acts by a tree of one and the same depth everywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from adalook.errors import ArgumentError
+from adalook.learning.acting import Actor, TreeActor, ValueActor
+from adalook.learning.agent import Agent
+from adalook.learning.config import Config
+from adalook.learning.description import env_and_config
+from adalook.search.fixed_depth import FixedDepth
+
+
+class DQN(Agent):
+    """DQN; with `depth` > 0 it acts by a tree of that depth with its Q-function at the leaves.
+
+    >>> import adalook as al
+    >>> agent = DQN(al.zoo.chain(n=4, discount=0.9), depth=1)
+    >>> agent.learn(steps=64).step
+    64
+    """
+
+    kind = "dqn"
+
+    def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
+        if not isinstance(depth, int | np.integer) or isinstance(depth, bool) or depth < 0:
+            raise ArgumentError("the depth is wrong", expected="a whole number >= 0", got=repr(depth))
+        super().__init__(env, config, depths=(int(depth),), seed=seed)
+        self.depth = int(depth)
+        self._actor: Actor
+        if depth == 0:
+            self._actor = ValueActor(self.evaluator)
+        else:
+            self._actor = TreeActor(
+                self.evaluator,
+                FixedDepth(self.depth),
+                discount=self.config.discount,
+                least_depth=self.depth,
+                store_shallow=False,
+            )
+
+    @property
+    def actor(self) -> Actor:
+        return self._actor
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"depth": self.depth}
+
+    @classmethod
+    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
+        env, config = env_and_config(description, env)
+        return cls(env, config, depth=description["depth"], seed=description["seed"])

@@ -1,0 +1,135 @@
+"""QL-DQN (the paper, section "QL-DQN and Atari Experiments"), put together. Its seven points, and where they are:
+
+1  a Q-function per depth on a shared trunk        network.QNetwork
+2  a replay memory sorted by distance to Ṽ*        ranks.RankedDistances, replay.Replay
+3  shares θ of it                                  quantile.BufferRanks, Config.shares
+4  the depth, level by level                       quantile.QuantileLookahead
+5  the first action of the best leaf               acting.TreeActor
+6  what is stored                                  loop.Trainer, replay.Replay
+7  targets from the same head at the leaf          targets.bootstrap_targets
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from adalook.errors import ArgumentError
+from adalook.learning.acting import Actor, TreeActor
+from adalook.learning.agent import Agent
+from adalook.learning.config import Config, config_for
+from adalook.learning.description import env_and_config
+from adalook.learning.dqn import DQN
+from adalook.learning.loop import Round
+from adalook.learning.quantile import NetworkPrior, QuantileLookahead, least_depth, shares_by_depth
+from adalook.learning.ranks import RankedDistances
+
+
+class QLDQN(Agent):
+    """Quantile-based lookahead DQN (the paper, section "QL-DQN and Atari Experiments").
+
+    `config.prior` says what Ṽ* is: "self" needs none; "train" trains a DQN of depth 0 first; else it is a run of one.
+    """
+
+    kind = "qldqn"
+
+    def __init__(self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None) -> None:
+        config = config_for(env) if config is None else config
+        if prior is not None:
+            config = dataclasses.replace(config, prior=str(prior))
+        super().__init__(env, config, depths=range(1, config.max_depth + 1), seed=seed)
+        self._prior_agent: DQN | None = None
+        self._prior_is_ready = config.prior == "self"
+        self._actor: TreeActor | None = None
+
+    @property
+    def actor(self) -> Actor:
+        if self._actor is None:
+            prior = self.prior_agent
+            rule = QuantileLookahead(
+                shares_by_depth(self.config.shares),
+                self.ranks,
+                None if prior is None else NetworkPrior(prior.evaluator),
+            )
+            self._actor = TreeActor(
+                self.evaluator,
+                rule,
+                discount=self.config.discount,
+                least_depth=least_depth(self.config.shares),
+                store_shallow=self.config.train_shallow_heads,
+            )
+        return self._actor
+
+    @property
+    def prior_agent(self) -> DQN | None:
+        """Whose values are Ṽ*: a DQN of depth 0, trained or in training; None if the search is its own prior."""
+        if self._prior_agent is None and self.config.prior != "self":
+            if self.config.prior == "train":
+                self._prior_agent = DQN(self.env, self.config, seed=self.seed)
+            else:
+                self._prior_agent = DQN.load(self.config.prior, self.env)
+                self._prior_is_ready = True
+            if self._prior_agent.depth != 0:
+                raise ArgumentError("the prior looks ahead itself", expected="a DQN of depth 0", got=self.config.prior)
+        return self._prior_agent
+
+    def rounds(self) -> Iterator[Round]:
+        """Train; the prior first, if it is to be trained."""
+        prior = self.prior_agent
+        if prior is not None and not self._prior_is_ready:
+            for done in prior.rounds():
+                yield dataclasses.replace(done, phase="prior")
+                if prior.step >= self.config.prior_steps:
+                    break
+            self._prior_is_ready = True
+            prior.forget_training()
+        yield from super().rounds()
+
+    def state(self) -> dict[str, Any]:
+        prior = self.prior_agent
+        return super().state() | {"prior": None if prior is None else self._prior_state(prior)}
+
+    def _prior_state(self, prior: DQN) -> dict[str, Any]:
+        known = {"config": prior.config.to_plain(), "ready": self._prior_is_ready}
+        if self._prior_is_ready:
+            return known | {"weights": prior.network.weights()}
+        return known | {"training": prior.state()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        if state["prior"] is not None:
+            stored = state["prior"]
+            self._prior_agent = DQN(self.env, Config.from_plain(stored["config"]), seed=self.seed)
+            self._prior_is_ready = stored["ready"]
+            if self._prior_is_ready:
+                self._prior_agent.network.load_weights(stored["weights"])
+            else:
+                self._prior_agent.load_state(stored["training"])
+        super().load_state(state)
+
+    def policy_state(self) -> dict[str, Any]:
+        prior = self.prior_agent
+        recorded = {
+            depth: np.array([ranks.distance_of(slot) for slot in range(ranks.capacity) if slot in ranks])
+            for depth, ranks in self.ranks.recorded.items()
+        }
+        known = None if prior is None else {"config": prior.config.to_plain(), "weights": prior.network.weights()}
+        return super().policy_state() | {"recorded": recorded, "prior": known}
+
+    def load_policy(self, state: dict[str, Any]) -> None:
+        super().load_policy(state)
+        if state["prior"] is not None:
+            self._prior_agent = DQN(self.env, Config.from_plain(state["prior"]["config"]), seed=self.seed)
+            self._prior_agent.network.load_weights(state["prior"]["weights"])
+            self._prior_is_ready = True
+        self.ranks.recorded = {
+            depth: RankedDistances.of(max(1, len(distances)), np.arange(len(distances)), distances)
+            for depth, distances in state["recorded"].items()
+        }
+
+    @classmethod
+    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
+        env, config = env_and_config(description, env)
+        return cls(env, config, seed=description["seed"])

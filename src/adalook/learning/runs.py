@@ -1,0 +1,202 @@
+"""A training run in a directory: started or resumed, watched, saved, and stopped politely.
+
+RUN/config.json         what was asked for
+RUN/checkpoints, …      everything, the newest two (see `checkpoint`)
+RUN/log.jsonl           episodes, progress and evaluations: the same for the same seed, to the bit
+RUN/clock.jsonl         seconds of training by step
+RUN/best                the agent with the best evaluation so far
+RUN/tensorboard         events
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adalook.errors import ArgumentError, FileError
+from adalook.learning.agent import Agent
+from adalook.learning.checkpoint import Checkpoint, RunDirectory, warn
+from adalook.learning.consumers import Checkpoints, PeriodicEvaluation, Reporter, Stateful
+from adalook.learning.description import DESCRIPTION, read_description, write_description
+from adalook.learning.dqn import DQN
+from adalook.learning.habits import Habits
+from adalook.learning.loop import Round
+from adalook.learning.qldqn import QLDQN
+from adalook.learning.sinks import ProgressLine, RunLog, Sink, TensorBoard
+
+KINDS: dict[str, type[Agent]] = {kind.kind: kind for kind in (DQN, QLDQN)}
+LAST_EPISODES = 50
+"""How many the score of a run is the mean of."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    step: int
+    seconds: float
+    """Of training."""
+    interrupted: bool
+    """By Ctrl-C or SIGTERM, before its end."""
+    scored_episodes: int
+    """Up to `LAST_EPISODES`, those since the run was last started or resumed."""
+    mean_score: float | None
+    """Of these; None if there was none."""
+    checkpoint: Path
+
+
+def load_agent(directory: Path | str, env: Any = None) -> Agent:
+    """The agent of a run, of whatever kind, as its newest checkpoint has it."""
+    return _kind(read_description(Path(directory))).load(directory, env)
+
+
+def start(directory: Path, agent: Agent) -> None:
+    """Make a new run of an untrained agent; an old one is never overwritten."""
+    if (directory / DESCRIPTION).exists():
+        raise FileError(f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose anew")
+    with RunDirectory(directory):
+        write_description(directory, agent.describe())
+
+
+def go_on(
+    directory: Path,
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    habits: Habits | None = None,
+    env: Any = None,
+    report: Callable[[str], None] = warn,
+) -> Outcome:
+    """Train the agent of a run until it has taken so many steps, or trained for so many seconds, in all.
+
+    It goes on from the newest checkpoint if there is one. Ctrl-C and SIGTERM save a checkpoint and end it.
+
+    Args:
+        directory: of a run that `start` made.
+        steps: None: no limit.
+        seconds: of training; None: no limit.
+        habits: None: the usual ones, without a line of progress.
+        env: the world, if it has no name.
+        report: hears about a checkpoint that could not be read.
+    """
+    if steps is None and seconds is None:
+        raise ArgumentError("training needs an end", expected="steps, seconds or both")
+    last_step, last_second = steps or np.inf, seconds or np.inf
+    description = read_description(directory)
+    with contextlib.ExitStack() as stack:
+        run = stack.enter_context(RunDirectory(directory))
+        agent = _kind(description).described(description, env)
+        newest = run.load_newest(report)
+        session = _Session(run, agent, newest, habits or Habits(progress=False), (last_step, last_second), stack)
+        stopped = stack.enter_context(_stop_signals())
+        rounds = agent.rounds()
+        while agent.step < last_step and agent.trainer.seconds < last_second and not stopped:
+            session.hear(next(rounds))
+        return session.end(interrupted=bool(stopped))
+
+
+class _Session:
+    """Everyone who listens, from a start or a resumption to the end. What must be closed is left to `stack`."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        agent: Agent,
+        newest: Checkpoint | None,
+        habits: Habits,
+        ends: tuple[float, float],
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._agent = agent
+        self._scores: deque[float] = deque(maxlen=LAST_EPISODES)
+        log = stack.enter_context(contextlib.closing(RunLog(run.path)))
+        sinks: list[Sink] = [log]
+        reporter = Reporter(sinks, habits.report_period_steps)
+        self._parts: dict[str, Stateful] = {"log": log, "report": reporter}
+        self._listeners: list[Callable[[Round], None]] = [reporter]
+        if habits.evaluation_episodes:
+            evaluation = PeriodicEvaluation(
+                agent,
+                sinks,
+                period_steps=habits.evaluation_period_steps,
+                episodes=habits.evaluation_episodes,
+                directory=run.path / "best",
+            )
+            self._parts["evaluation"] = evaluation
+            self._listeners.append(evaluation)
+        self._go_back_to(newest, log)
+        if habits.tensorboard:
+            board = TensorBoard(run.path / "tensorboard", first_step=agent.step)
+            sinks.append(stack.enter_context(contextlib.closing(board)))
+        if habits.progress:
+            sinks.append(stack.enter_context(ProgressLine(*ends)))
+        self._checkpoints = Checkpoints(
+            run,
+            agent,
+            self._parts,
+            period_steps=habits.checkpoint_period_steps,
+            period_seconds=habits.checkpoint_period_seconds,
+        )
+
+    def _go_back_to(self, newest: Checkpoint | None, log: RunLog) -> None:
+        """Take up agent and listeners where the newest checkpoint left them; without one, what was logged is void."""
+        if newest is None:
+            log.load_state({"log": 0, "clock": 0})
+            return
+        self._agent.load_state(newest.state["agent"])
+        for name, part in self._parts.items():
+            if name in newest.state["consumers"]:
+                part.load_state(newest.state["consumers"][name])
+
+    def hear(self, done: Round) -> None:
+        """Pass a round on."""
+        if done.phase == "agent":
+            self._scores.extend(episode.score for episode in done.episodes)
+        for listener in self._listeners:
+            listener(done)
+        self._checkpoints(done)
+
+    def end(self, *, interrupted: bool) -> Outcome:
+        """Save and sum up."""
+        return Outcome(
+            self._agent.step,
+            self._agent.trainer.seconds,
+            interrupted,
+            len(self._scores),
+            float(np.mean(self._scores)) if self._scores else None,
+            self._checkpoints.save(),
+        )
+
+
+def _kind(description: dict[str, Any]) -> type[Agent]:
+    kind = KINDS.get(description["agent"])
+    if kind is None:
+        raise FileError("the run is of an unknown agent", expected=" or ".join(KINDS), got=description["agent"])
+    return kind
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """A list that is empty until Ctrl-C or SIGTERM asks to stop. A second one does what it always does."""
+    received: list[int] = []
+    before: dict[int, Any] = {}
+
+    def remember(received_now: int, frame: Any) -> None:
+        received.append(received_now)
+        signal.signal(received_now, before[received_now])
+
+    with contextlib.suppress(ValueError):  # not the main thread: someone else looks after signals
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, remember)
+    try:
+        yield received
+    finally:
+        for restored, handler in before.items():
+            signal.signal(restored, handler)

@@ -1,0 +1,104 @@
+"""The best leaf below each first action of each root, among the nodes of a level and all that ended above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.search.nodes import Nodes, run_starts
+from adalook.simulators.base import Observations, Simulator
+
+
+@dataclass(frozen=True, eq=False)
+class BestLeaves:
+    """One leaf for each of n roots and A first actions."""
+
+    roots: IntArray
+    """(n,) ascending"""
+    action_values: FloatArray
+    """(n, A); -inf where a beam left no leaf"""
+    returns: FloatArray
+    """(n, A)"""
+    observations: Observations
+    """(n, A, *observation_shape)"""
+    ended: BoolArray
+    """(n, A)"""
+    depths: IntArray
+    """(n, A) the level that the leaf is in"""
+    nodes: IntArray
+    """(n, A) its number in that level"""
+
+
+class Frozen:
+    """The best ended leaf so far below each first action of each root.
+
+    Ended nodes have no future, so of all of them only the one with the best return can ever matter.
+    """
+
+    def __init__(self, num_roots: int, sim: Simulator) -> None:
+        shape = (num_roots, sim.num_actions)
+        self.returns: FloatArray = np.full(shape, -np.inf)
+        self.depths: IntArray = np.zeros(shape, np.intp)
+        self.nodes: IntArray = np.zeros(shape, np.intp)
+        self._row = (sim.num_actions, *sim.observation_shape)
+        self._dtype = sim.observation_dtype
+        self._observations: dict[int, Observations] = {}
+
+    def observations(self, root: int) -> Observations:
+        """(A, *observation_shape), made when a root's first leaf ends."""
+        if root not in self._observations:
+            self._observations[root] = np.zeros(self._row, self._dtype)
+        return self._observations[root]
+
+    def add(self, nodes: Nodes, root: int, start: int, stop: int, depth: int) -> None:
+        """Take note of the ended among nodes `start` to `stop`, which are those of `root` in the level at `depth`."""
+        ended = start + np.flatnonzero(nodes.ended[start:stop])
+        if not len(ended):
+            return
+        best = ended[nodes.returns[ended].argmax(axis=0)]
+        returns = nodes.returns[best, np.arange(len(best))]
+        better = returns > self.returns[root]
+        self.returns[root, better] = returns[better]
+        self.depths[root, better] = depth
+        self.nodes[root, better] = best[better]
+        self.observations(root)[better] = nodes.observations[nodes.rows[best[better]]]
+
+
+def best_leaves(nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: int) -> BestLeaves:
+    """The best leaves when trees are cut at a level.
+
+    Args:
+        nodes: of that level.
+        bootstrapped: (nodes, A) R_a + γ^depth V.
+        frozen: what ended above; the nodes that ended at this level are added to it.
+        depth: of the level.
+
+    Of leaves with equal values that of the level counts, and there the first.
+    """
+    starts = run_starts(nodes.roots)
+    roots = nodes.roots[starts]
+    spans = list(zip(starts.tolist(), [*starts[1:].tolist(), len(nodes.roots)], strict=True))
+    first_actions = np.arange(bootstrapped.shape[1])
+    best = np.stack([lo + bootstrapped[lo:hi].argmax(axis=0) for lo, hi in spans])
+    values = bootstrapped[best, first_actions]
+    leaves = BestLeaves(
+        roots,
+        values,
+        nodes.returns[best, first_actions],
+        nodes.observations[nodes.rows[best]],
+        nodes.ended[best],
+        np.full(best.shape, depth),
+        best,
+    )
+    earlier = frozen.returns[roots] > values
+    for i in np.flatnonzero(earlier.any(axis=1)).tolist():
+        root, swap = int(roots[i]), earlier[i]
+        leaves.action_values[i, swap] = leaves.returns[i, swap] = frozen.returns[root, swap]
+        leaves.observations[i, swap] = frozen.observations(root)[swap]
+        leaves.ended[i, swap] = True
+        leaves.depths[i, swap], leaves.nodes[i, swap] = frozen.depths[root, swap], frozen.nodes[root, swap]
+    for root, (lo, hi) in zip(roots.tolist(), spans, strict=True):
+        frozen.add(nodes, root, lo, hi, depth)
+    return leaves

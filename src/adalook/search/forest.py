@@ -1,0 +1,239 @@
+"""The trees of many roots while they grow, level by level: expand, merge, evaluate, ask the rule."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.search.best import BestLeaves, Frozen, best_leaves
+from adalook.search.budget import Budget
+from adalook.search.distinct import DistinctObservations
+from adalook.search.expander import Batch, Expander
+from adalook.search.leaves import checked_values, leaf_values
+from adalook.search.nodes import Frontier, Nodes, OutOfTimeError, next_level, run_starts
+from adalook.search.result import Level, SearchResult, Seconds, Status
+from adalook.search.root import Root
+from adalook.search.rule import DepthRule, LevelView, ValueFunction
+from adalook.simulators.base import Simulator, State
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """How one level came from the one above: enough to find a path again."""
+
+    via: IntArray
+    """(nodes, A) see Nodes"""
+    frontier: IntArray
+    """Which nodes of the level above were expanded."""
+
+
+class Forest:
+    """The trees of all roots while they grow; R is their number."""
+
+    def __init__(
+        self,
+        sim: Simulator,
+        roots: Sequence[Root],
+        value_fn: ValueFunction,
+        rule: DepthRule,
+        discount: float,
+        width: int | None,
+        budget: Budget,
+    ) -> None:
+        self._sim, self._value_fn, self._rule = sim, value_fn, rule
+        self._discount, self._width, self._budget = discount, width, budget
+        self._deadline = math.inf if budget.seconds is None else time.perf_counter() + budget.seconds
+        self._observations = np.stack([root.observation for root in roots])
+        count = len(roots)
+        self._levels: list[list[Level]] = [[] for _ in roots]
+        self._status = [Status.DONE] * count
+        self._tree_nodes = [0] * count
+        self._frozen = Frozen(count, sim)
+        self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count
+        """(depth, node) of the best leaf of each root"""
+        self._steps: list[_Step] = []
+
+    def grow(self, expander: Expander, states: Sequence[State]) -> None:
+        """Level by level, until no tree grows any more."""
+        self._references = _checked_references(self._rule.reference(self._observations, self._value_fn), len(states))
+        frontier = Frontier(np.arange(len(states)), list(expander.plant(states)), None, [1] * len(states))
+        kept: IntArray = np.arange(len(states))
+        for depth in range(1, self._rule.max_depth + 1):
+            begin = time.perf_counter()
+            try:
+                nodes, expansion = self._expand(expander, frontier, depth)
+            except OutOfTimeError:
+                self._stop(np.unique(frontier.roots), Status.TIME_LIMIT)
+                return
+            valuing = time.perf_counter()
+            values = leaf_values(nodes, self._value_fn, depth)
+            valued = time.perf_counter()
+            self._steps.append(_Step(nodes.via, kept))
+            bootstrapped = nodes.returns + self._discount**depth * values[:, None]
+            best = best_leaves(nodes, bootstrapped, self._frozen, depth)
+            view, distances = self._view(best, depth)
+            bookkeeping = (valuing - begin - expansion) + (time.perf_counter() - valued)
+            self._record(frontier, nodes, best, distances, Seconds(expansion, valued - valuing, bookkeeping))
+            if depth == self._rule.max_depth:
+                return
+            grows = np.zeros(len(self._levels), bool)
+            grows[best.roots] = np.asarray(self._rule.deeper(view, distances), bool)
+            kept = self._choose(nodes, bootstrapped, grows)
+            if not len(kept):
+                return
+            frontier = _pick(nodes, kept)
+            expander.keep(frontier.handles)
+
+    def _expand(self, expander: Expander, frontier: Frontier, depth: int) -> tuple[Nodes, float]:
+        """The next level, and the seconds spent on waiting for it."""
+        # Without a first level there is no answer: it is made whatever the time.
+        deadline = math.inf if depth == 1 else self._deadline
+        sim = self._sim
+        observations = DistinctObservations(sim.observation_shape, sim.observation_dtype)
+        with contextlib.closing(_Stopwatch(expander.expand(frontier.handles))) as batches:
+            discount = self._discount ** (depth - 1)
+            nodes = next_level(frontier, batches, sim.num_actions, discount, observations, deadline)
+        return nodes, batches.seconds
+
+    def _view(self, best: BestLeaves, depth: int) -> tuple[LevelView, FloatArray]:
+        """What the rule gets to see, and the distances it makes of it."""
+        values = best.action_values.max(axis=1)
+        references = self._references[best.roots]
+        if depth == 1:
+            previous = references
+        else:
+            previous = np.array([self._levels[root][-1].value for root in best.roots.tolist()])
+        view = LevelView(depth, best.action_values, values, previous, references)
+        return view, np.asarray(self._rule.distances(view), np.float64)
+
+    def _record(
+        self, frontier: Frontier, nodes: Nodes, best: BestLeaves, distances: FloatArray, seconds: Seconds
+    ) -> None:
+        """Add a level to the result of every root that has grown."""
+        count = self._sim.num_actions
+        for root, paths in zip(frontier.roots.tolist(), frontier.paths, strict=True):
+            self._tree_nodes[root] += paths * count
+        expanded = np.bincount(frontier.roots, minlength=len(self._levels)) * count
+        distinct = np.bincount(nodes.roots, minlength=len(self._levels))
+        for i, root in enumerate(best.roots.tolist()):
+            level = Level(
+                len(self._levels[root]) + 1,
+                best.action_values[i],
+                best.returns[i],
+                best.observations[i],
+                best.ended[i],
+                int(expanded[root]),
+                int(distinct[root]),
+                float(distances[i]),
+                seconds,
+            )
+            self._levels[root].append(level)
+            winner = int(level.action_values.argmax())
+            self._best_nodes[root] = (int(best.depths[i, winner]), int(best.nodes[i, winner]))
+
+    def _choose(self, nodes: Nodes, bootstrapped: FloatArray, grows: BoolArray) -> IntArray:
+        """Which nodes are expanded next; says of every root that stops why it does."""
+        candidates: IntArray = np.flatnonzero(~nodes.ended & grows[nodes.roots])
+        alive = np.zeros(len(grows), bool)
+        alive[nodes.roots[candidates]] = True
+        self._stop(np.flatnonzero(grows & ~alive), Status.ENDED)
+        if self._width is not None:
+            candidates = _beam(nodes.roots, bootstrapped.max(axis=1), candidates, self._width)
+        if self._budget.nodes is not None:
+            planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * self._sim.num_actions
+            spent = np.array([sum(level.nodes for level in levels) for levels in self._levels])
+            over = alive & (spent + planned > self._budget.nodes)
+            self._stop(np.flatnonzero(over), Status.NODE_LIMIT)
+            candidates = candidates[~over[nodes.roots[candidates]]]
+        if len(candidates) and time.perf_counter() > self._deadline:
+            self._stop(np.unique(nodes.roots[candidates]), Status.TIME_LIMIT)
+            return candidates[:0]
+        return candidates
+
+    def _stop(self, roots: IntArray, status: Status) -> None:
+        for root in roots.tolist():
+            self._status[root] = status
+
+    def result(self, root: int) -> SearchResult:
+        levels = self._levels[root]
+        return SearchResult(
+            tuple(levels),
+            self._path(root),
+            sum(level.nodes for level in levels),
+            self._tree_nodes[root],
+            self._status[root],
+        )
+
+    def _path(self, root: int) -> tuple[int, ...]:
+        """Walk back from the best leaf."""
+        count = self._sim.num_actions
+        first_action = int(self._levels[root][-1].action_values.argmax())
+        depth, node = self._best_nodes[root]
+        actions: list[int] = []
+        for step in reversed(self._steps[:depth]):
+            position = int(step.via[node, first_action])
+            actions.append(position % count)
+            node = int(step.frontier[position // count])
+        return tuple(reversed(actions))
+
+
+def _checked_references(references: FloatArray, count: int) -> FloatArray:
+    """What a rule's `reference` returned: (count,) finite, or NaN for a rule that has none."""
+    array = np.asarray(references, np.float64)
+    return array if array.shape == (count,) and np.isnan(array).all() else checked_values(array, count)
+
+
+class _Stopwatch:
+    """Hands batches through and adds up the time spent on waiting for them."""
+
+    def __init__(self, batches: Generator[Batch, None, None]) -> None:
+        self._batches = batches
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        begin = time.perf_counter()
+        try:
+            return next(self._batches)
+        finally:
+            self.seconds += time.perf_counter() - begin
+
+    def close(self) -> None:
+        """Tell whoever makes the batches that no more are wanted."""
+        self._batches.close()
+
+
+def _pick(nodes: Nodes, kept: IntArray) -> Frontier:
+    return Frontier(
+        nodes.roots[kept],
+        [nodes.handles[node] for node in kept.tolist()],
+        nodes.returns[kept],
+        [nodes.paths[node] for node in kept.tolist()],
+    )
+
+
+def _beam(roots: IntArray, values: FloatArray, candidates: IntArray, width: int) -> IntArray:
+    """The `width` most valuable candidates of each root, in their old order; the first of equals go first.
+
+    Args:
+        roots: (nodes,)
+        values: (nodes,)
+        candidates: numbers of nodes, ascending.
+        width: at least 1.
+    """
+    if not len(candidates):
+        return candidates
+    by_value = candidates[np.argsort(-values[candidates], kind="stable")]
+    by_root = by_value[np.argsort(roots[by_value], kind="stable")]
+    starts = run_starts(roots[by_root])
+    counts = np.diff(np.append(starts, len(by_root)))
+    rank = np.arange(len(by_root)) - np.repeat(starts, counts)
+    return np.sort(by_root[rank < width])

@@ -1,0 +1,42 @@
+"""What the leaves of a level are worth: each distinct observation is evaluated once, all of them in one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adalook.arrays import FloatArray
+from adalook.errors import ArgumentError
+from adalook.search.nodes import Nodes
+from adalook.search.rule import ValueFunction
+
+
+def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray:
+    """(n,) values of n nodes; 0 for those that have ended, which the value function does not get to see.
+
+    The value function is called once, or not at all if every node has ended. Observations come in the order of the
+    nodes that show them first, so that what it answers does not depend on who expanded what.
+    """
+    values = np.zeros(len(nodes.ended))
+    alive = np.flatnonzero(~nodes.ended)
+    if not len(alive):
+        return values
+    rows, first = np.unique(nodes.rows[alive], return_index=True)
+    wanted = rows[np.argsort(first)]
+    everything = len(wanted) == len(nodes.observations) and bool((wanted[:-1] < wanted[1:]).all())
+    batch = nodes.observations if everything else nodes.observations[wanted]
+    by_row = np.empty(len(nodes.observations))
+    by_row[wanted] = checked_values(value_fn(batch, depth), len(batch))
+    values[alive] = by_row[nodes.rows[alive]]
+    return values
+
+
+def checked_values(values: Any, count: int) -> FloatArray:
+    """What a value function returned, as (count,) finite float64."""
+    array = np.asarray(values, np.float64)
+    if array.shape != (count,):
+        raise ArgumentError("the value function returned a wrong shape", expected=f"({count},)", got=array.shape)
+    if not np.isfinite(array).all():
+        raise ArgumentError("the value function returned a value that is not finite", got=array[~np.isfinite(array)][0])
+    return array

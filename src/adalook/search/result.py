@@ -1,0 +1,154 @@
+"""What a search brings: an action, why it was chosen, and what that cost."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adalook.arrays import BoolArray, FloatArray
+from adalook.errors import ArgumentError
+
+
+class Status(enum.Enum):
+    """Why a search went no deeper."""
+
+    DONE = "the rule asked for no more"
+    ENDED = "every path has ended"
+    NODE_LIMIT = "out of nodes"
+    TIME_LIMIT = "out of time"
+
+    @property
+    def limited(self) -> bool:
+        """The rule wanted to go deeper but the budget was spent."""
+        return self in (Status.NODE_LIMIT, Status.TIME_LIMIT)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the time went. Roots that are searched in one call share it."""
+
+    expansion: float = 0.0
+    """Waiting for the simulator: emulation, saving, restoring, observations and keys."""
+    values: float = 0.0
+    """Waiting for the value function."""
+    bookkeeping: float = 0.0
+    """All the rest: merging, returns, the rule."""
+
+    @property
+    def total(self) -> float:
+        return self.expansion + self.values + self.bookkeeping
+
+    def __add__(self, other: Seconds) -> Seconds:
+        return Seconds(
+            self.expansion + other.expansion, self.values + other.values, self.bookkeeping + other.bookkeeping
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """The end of a path, as a learner stores it: target = return_to_leaf + γ^depth · V(observation), V = 0 if ended."""
+
+    return_to_leaf: float
+    observation: np.ndarray[Any, Any]
+    """(*observation_shape), part of a larger array: copy it to keep it for long"""
+    depth: int
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """What the tree of one root says when cut at one depth. A is the number of actions.
+
+    A first action of which a beam kept no node has the value -inf here, and no leaf.
+    """
+
+    depth: int
+    action_values: FloatArray
+    """(A,) best return + γ^depth · V over the leaves below each first action; ended leaves count without V"""
+    returns: FloatArray
+    """(A,) discounted return on the way to that best leaf"""
+    leaf_observations: np.ndarray[Any, Any]
+    """(A, *observation_shape) what that leaf shows"""
+    leaf_ended: BoolArray
+    """(A,)"""
+    nodes: int
+    """Steps simulated to make this level."""
+    distinct: int
+    """Nodes that were left of them after merging."""
+    distance: float
+    """What the rule went by, if it measures one; else NaN."""
+    seconds: Seconds
+
+    @property
+    def value(self) -> float:
+        return float(self.action_values.max())
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The answer of one search."""
+
+    levels: tuple[Level, ...]
+    """Levels 1, 2, …, depth. The answer is that of the last."""
+    path: tuple[int, ...]
+    """Actions from the root to the best leaf; shorter than `depth` if that leaf has ended earlier."""
+    nodes: int
+    """Steps that were simulated."""
+    tree_nodes: int
+    """Steps that a plain tree, which takes equal nodes for different ones, needs for the same answer."""
+    status: Status
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels)
+
+    @property
+    def action_values(self) -> FloatArray:
+        """(A,)"""
+        return self.levels[-1].action_values
+
+    @property
+    def action(self) -> int:
+        """The best first action; the first of equals."""
+        return int(self.action_values.argmax())
+
+    @property
+    def value(self) -> float:
+        return self.levels[-1].value
+
+    @property
+    def saved(self) -> int:
+        """Steps that merging has saved."""
+        return self.tree_nodes - self.nodes
+
+    @property
+    def distances(self) -> FloatArray:
+        """(depth,) what the rule went by at each level; NaN if it measures none."""
+        return np.array([level.distance for level in self.levels])
+
+    @property
+    def seconds(self) -> Seconds:
+        return sum((level.seconds for level in self.levels), Seconds())
+
+    def leaf(self, action: int | None = None, depth: int | None = None) -> Leaf:
+        """The best leaf below a first action when the tree is cut at a depth.
+
+        Args:
+            action: the first action; the best one if None.
+            depth: 1 … self.depth; the deepest if None. Where a beam has left the action no node at that depth, the
+                deepest level above it that has one is taken.
+        """
+        action = self.action if action is None else action
+        depth = self.depth if depth is None else depth
+        if not 1 <= depth <= self.depth:
+            raise ArgumentError("there is no such level", expected=f"a depth from 1 to {self.depth}", got=depth)
+        level = next(level for level in self.levels[depth - 1 :: -1] if level.action_values[action] > -np.inf)
+        return Leaf(
+            float(level.returns[action]),
+            level.leaf_observations[action],
+            level.depth,
+            bool(level.leaf_ended[action]),
+        )

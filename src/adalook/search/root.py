@@ -1,0 +1,28 @@
+"""Where a search begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adalook.simulators.base import Simulator, State
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A saved state and what the world shows there.
+
+    The two come together because some worlds cannot show a state right after it was restored (Atari's screen is stale
+    until the next step).
+    """
+
+    state: State
+    observation: np.ndarray[Any, Any]
+    """(*observation_shape)"""
+
+    @classmethod
+    def of(cls, sim: Simulator) -> Root:
+        """The live world as it is now."""
+        return cls(sim.save(), sim.observe())

@@ -1,0 +1,113 @@
+"""`search`: look ahead from a state in every direction, level by level (decisions 7 to 12 of the design).
+
+    v_h(s₀, a) = max over paths of h steps that begin with a of  Σ_{t<h} γ^t r_t + γ^h V_h(s_h)
+
+A path that ends early counts with the rewards it has collected and no V. Breadth first, so that a rule can decide on
+each level whether another is worth its price; equal nodes are merged, which changes no value (see `nodes`).
+
+With a beam (`width`), at most that many nodes of a level are expanded, the most valuable ones: the cost is linear in
+the depth, and the values of actions are lower bounds of those of the full tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from adalook.errors import ArgumentError
+from adalook.search.budget import Budget
+from adalook.search.expander import Expander, InProcess
+from adalook.search.forest import Forest
+from adalook.search.result import SearchResult
+from adalook.search.root import Root
+from adalook.search.rule import DepthRule, ValueFunction
+from adalook.simulators.base import Simulator
+
+
+def search(
+    sim: Simulator,
+    root: Root,
+    value_fn: ValueFunction,
+    rule: DepthRule,
+    *,
+    discount: float,
+    seed: int = 0,
+    width: int | None = None,
+    budget: Budget | None = None,
+    expander: Expander | None = None,
+) -> SearchResult:
+    """Look ahead from one root; the live world of `sim` is left alone.
+
+    Args:
+        sim: the world.
+        root: where to begin.
+        value_fn: (observations (n, *observation_shape), depth) -> (n,) what leaves are worth. It is called once for
+            each level, with all its distinct observations; leaves that have ended are not asked about.
+        rule: how deep to look, such as FixedDepth(3).
+        discount: γ in (0, 1], for each step.
+        seed: of the tree's own randomness, if the world has any.
+        width: expand at most so many nodes of a level; None: all.
+        budget: of nodes and time; None: no limit.
+        expander: who steps the nodes, such as Workers(sim, 2); None: this process.
+
+    >>> import adalook as al
+    >>> from adalook.search import FixedDepth, Root, search
+    >>> from adalook.simulators.tabular import TabularSimulator
+    >>> sim = TabularSimulator(al.zoo.chain(n=5), start=0)
+    >>> _ = sim.reset(seed=0)
+    >>> result = search(sim, Root.of(sim), lambda leaves, depth: np.zeros(len(leaves)), FixedDepth(3), discount=0.9)
+    >>> result.depth, result.nodes, result.tree_nodes
+    (3, 10, 14)
+    """
+    return search_many(
+        sim,
+        [root],
+        value_fn,
+        rule,
+        discount=discount,
+        seed=seed,
+        width=width,
+        budget=budget,
+        expander=expander,
+    )[0]
+
+
+def search_many(
+    sim: Simulator,
+    roots: Sequence[Root],
+    value_fn: ValueFunction,
+    rule: DepthRule,
+    *,
+    discount: float,
+    seed: int | Sequence[int] = 0,
+    width: int | None = None,
+    budget: Budget | None = None,
+    expander: Expander | None = None,
+) -> list[SearchResult]:
+    """Look ahead from many roots at once: their leaves are evaluated together, their nodes expanded together.
+
+    The answers are those of `search` for each root alone (up to what the value function makes of larger batches).
+    `seed` is one for all or one for each; the other arguments are those of `search`. A budget of nodes is for each
+    root, a budget of time for all of them.
+    """
+    seeds = [int(seed)] * len(roots) if isinstance(seed, int | np.integer) else [int(each) for each in seed]
+    _check_arguments(roots, seeds, discount, width)
+    if not roots:
+        return []
+    forest = Forest(sim, roots, value_fn, rule, discount, width, budget or Budget())
+    with contextlib.ExitStack() as stack:
+        grower = InProcess(sim) if expander is None else expander
+        stack.callback(grower.clear)
+        forest.grow(grower, [sim.branch(root.state, each) for root, each in zip(roots, seeds, strict=True)])
+    return [forest.result(index) for index in range(len(roots))]
+
+
+def _check_arguments(roots: Sequence[Root], seeds: list[int], discount: float, width: int | None) -> None:
+    if not 0.0 < discount <= 1.0:
+        raise ArgumentError("the discount is wrong", expected="a number in (0, 1]", got=repr(discount))
+    if width is not None and not width >= 1:
+        raise ArgumentError("the width is wrong", expected="a whole number >= 1, or None", got=repr(width))
+    if len(seeds) != len(roots):
+        raise ArgumentError("there must be a seed for each root", expected=f"{len(roots)} seeds", got=len(seeds))

@@ -1,0 +1,261 @@
+"""MinAtar's five games, copied field by field.
+
+Observations are (channels, 10, 10) uint8 of zeros and ones: MinAtar's own (10, 10, channels) with the channels first.
+The id ending in -v1 has the actions that matter in its game, -v0 all six, as in MinAtar's own registration.
+
+A live state carries MinAtar's generator as it stands, so the live world plays exactly as `minatar.Environment` does
+with the same seed. A branched state carries a `Randomness` instead. Expanding a state that was never branched is
+allowed and foresees what the live world would draw: good for tests, wrong for search.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import marshal
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from adalook.errors import ArgumentError, MissingExtraError
+from adalook.simulators.base import Children, Observations, Simulator, Transition
+from adalook.simulators.packing import damaged, pack_plain, unpack_plain
+from adalook.simulators.randomness import Randomness, checked_seed
+
+GAMES = {
+    "Asterix": "asterix",
+    "Breakout": "breakout",
+    "Freeway": "freeway",
+    "Seaquest": "seaquest",
+    "SpaceInvaders": "space_invaders",
+}
+"""Names in ids, and the modules that play them."""
+
+IDS = tuple(f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in GAMES)
+
+MersenneTwister: TypeAlias = tuple[bytes, int, int, float]
+"""The live generator: 624 words, place, and the normal number that was drawn ahead, if any."""
+
+_CONSTANT = {"channels", "action_map", "ramping", "random"}
+"""What every game keeps and never changes, apart from its generator."""
+
+
+class MinAtarState(NamedTuple):
+    """One moment of a game, in values that nobody changes."""
+
+    numbers: tuple[Any, ...]
+    maps: tuple[np.ndarray[Any, Any], ...]
+    """(10, 10) arrays"""
+    entities: tuple[tuple[Any, ...], ...]
+    """Lists of things with a place, each thing a tuple, or None for a free slot."""
+    last_action: int
+    randomness: Randomness | MersenneTwister
+
+
+class MinAtarSimulator(Simulator):
+    """One of MinAtar's games.
+
+    Args:
+        game: such as "MinAtar/Breakout-v1"; the plain name "Breakout" means the same.
+        sticky: probability that the last action is repeated whatever is asked for.
+        ramping: whether the game gets harder with time.
+
+    >>> sim = MinAtarSimulator("MinAtar/Breakout-v1")
+    >>> sim.reset(seed=0).shape, sim.num_actions
+    ((4, 10, 10), 3)
+    >>> root = sim.branch(sim.save(), seed=1)
+    >>> sim.expand([root] * 3, range(3)).rewards.tolist()
+    [0.0, 0.0, 0.0]
+    """
+
+    observation_dtype = np.dtype(np.uint8)
+
+    def __init__(self, game: str, sticky: float = 0.0, ramping: bool = True) -> None:
+        if not 0 <= sticky <= 1:
+            raise ArgumentError("sticky is wrong", expected="a probability 0..1", got=sticky)
+        name, all_actions = _parse(game)
+        module = _load(name)
+        self._sticky = float(sticky)
+        self._live = module.Env(ramping=ramping)
+        self._tree = module.Env(ramping=ramping)
+        self._live.random = np.random.RandomState(np.random.MT19937())
+        self._fields = _Fields(self._live)
+        self._actions: list[int] = list(range(6)) if all_actions else self._live.minimal_action_set()
+        self._last_action = 0
+        self._randomness: Randomness | None = None  # None while the live world draws from MinAtar's own generator
+        self.num_actions = len(self._actions)
+        height, width, channels = self._live.state_shape()
+        self.observation_shape = (channels, height, width)
+        self._live.reset()
+
+    def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
+        """Begin an episode. As in MinAtar the last action outlives the one before, unless a seed begins all anew."""
+        if seed is not None:
+            self._last_action = 0
+            self._live.random = np.random.RandomState(checked_seed(seed) % 2**32)
+            self._randomness = None
+        elif self._randomness is not None:
+            self._live.random = self._randomness.draws()
+            self._randomness = self._randomness.next()
+        self._live.reset()
+        return self.observe()
+
+    def step(self, action: int) -> Transition:
+        if self._randomness is not None:
+            self._live.random = self._randomness.draws()
+            self._randomness = self._randomness.next()
+        reward, ended, self._last_action = self._act(self._live, int(action), self._last_action)
+        return Transition(self.observe(), reward, reward, ended=ended, over=ended)
+
+    def _act(self, game: Any, action: int, last_action: int) -> tuple[float, bool, int]:
+        """Play one step, as `minatar.Environment.act` does; returns reward, end and what was really played."""
+        played = last_action if game.random.rand() < self._sticky else self._actions[action]
+        reward, ended = game.act(played)
+        return float(reward), bool(ended), played
+
+    def save(self) -> MinAtarState:
+        randomness = _twister(self._live.random) if self._randomness is None else self._randomness
+        state = self._fields.read(self._live, self._last_action, randomness)
+        return state._replace(maps=tuple(map(np.copy, state.maps)))  # the live game goes on to change its maps
+
+    def restore(self, state: MinAtarState) -> None:
+        self._last_action = state.last_action
+        self._fields.write(self._live, state)
+        if isinstance(state.randomness, Randomness):
+            self._randomness = state.randomness
+        else:
+            self._randomness = None
+            self._live.random = _generator(state.randomness)
+
+    def observe(self) -> np.ndarray[Any, Any]:
+        return np.ascontiguousarray(self._live.state().transpose(2, 0, 1)).view(np.uint8)
+
+    def branch(self, state: MinAtarState, seed: int) -> MinAtarState:
+        return state._replace(randomness=Randomness.branch(seed))
+
+    def expand(
+        self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
+    ) -> Children:
+        n = len(states)
+        observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
+        images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
+        rewards, ended = np.empty(n), np.empty(n, bool)
+        children, keys = [], []
+        game, fields = self._tree, self._fields
+        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+            fields.write(game, state)
+            before = state.randomness
+            game.random = before.draws() if isinstance(before, Randomness) else _generator(before)
+            rewards[i], ended[i], played = self._act(game, int(action), state.last_action)
+            after = before.next() if isinstance(before, Randomness) else _twister(game.random)
+            child = fields.read(game, played, after)  # its maps are the tree game's, which the next write replaces
+            children.append(child)
+            keys.append(self.key(child))
+            images[i] = game.state()
+        return Children(children, observations, rewards, ended, keys)
+
+    def key(self, state: MinAtarState) -> bytes:
+        """All that a state's future depends on; what was last played only if actions are sticky."""
+        last_action = state.last_action if self._sticky else 0
+        plain = (state.numbers, state.entities, last_action, *state.randomness)
+        return b"".join([marshal.dumps(plain, 2), *[grid.tobytes() for grid in state.maps]])
+
+    def pack(self, state: MinAtarState) -> bytes:
+        kind = "branched" if isinstance(state.randomness, Randomness) else "live"
+        return pack_plain((*state[:4], kind, tuple(state.randomness)))
+
+    def unpack(self, data: bytes) -> MinAtarState:
+        try:
+            numbers, maps, entities, last_action, kind, randomness = unpack_plain(data)
+            state = MinAtarState(
+                numbers, maps, entities, last_action, Randomness(*randomness) if kind == "branched" else randomness
+            )
+            self._fields.check(state)
+        except (TypeError, ValueError) as error:
+            raise damaged("state of this MinAtar game", "what pack made", str(error)) from error
+        return state
+
+
+class _Fields:
+    """Which attributes make up the state of a game, by kind."""
+
+    def __init__(self, game: Any) -> None:
+        fields = {name: value for name, value in vars(game).items() if name not in _CONSTANT}
+        self.maps = tuple(name for name, value in fields.items() if isinstance(value, np.ndarray))
+        self.entities = tuple(name for name, value in fields.items() if isinstance(value, list))
+        self.numbers = tuple(name for name in fields if name not in self.maps + self.entities)
+        self._get_numbers = attrgetter(*self.numbers)
+
+    def read(self, game: Any, last_action: int, randomness: Randomness | MersenneTwister) -> MinAtarState:
+        """The state of `game`; the maps are the game's own arrays."""
+        attributes = vars(game)
+        return MinAtarState(
+            self._get_numbers(game),
+            tuple([attributes[name] for name in self.maps]),
+            tuple([tuple([_frozen(thing) for thing in attributes[name]]) for name in self.entities]),
+            last_action,
+            randomness,
+        )
+
+    def write(self, game: Any, state: MinAtarState) -> None:
+        """Put `game` into a state; its maps and lists are fresh, since games change theirs in place."""
+        attributes = vars(game)
+        attributes.update(zip(self.numbers, state.numbers, strict=True))
+        for name, grid in zip(self.maps, state.maps, strict=True):
+            attributes[name] = grid.copy()
+        for name, things in zip(self.entities, state.entities, strict=True):
+            attributes[name] = [None if thing is None else list(thing) for thing in things]
+
+    def check(self, state: MinAtarState) -> None:
+        """Raise ValueError unless a state can be of this game."""
+        sizes = len(state.numbers), len(state.maps), len(state.entities)
+        wanted = len(self.numbers), len(self.maps), len(self.entities)
+        if sizes != wanted:
+            raise ValueError(f"{wanted} numbers, maps and lists expected, {sizes} found")
+        if any(getattr(grid, "shape", None) != (10, 10) for grid in state.maps):
+            raise ValueError("a map is not 10x10")
+        if not isinstance(state.randomness, Randomness):
+            _generator(state.randomness)
+
+
+def _frozen(thing: list[Any] | None) -> tuple[Any, ...] | None:
+    """One thing of a list; Freeway's speeds are NumPy's ints, which would not go into a key."""
+    return None if thing is None else tuple([x if type(x) in (int, bool) else int(x) for x in thing])
+
+
+def _twister(random: Any) -> MersenneTwister:
+    _, words, place, has_gauss, gauss = random.get_state()
+    return words.tobytes(), int(place), int(has_gauss), float(gauss)
+
+
+def _generator(twister: MersenneTwister) -> Any:
+    words, place, has_gauss, gauss = twister
+    random = np.random.RandomState(np.random.MT19937())
+    random.set_state(("MT19937", np.frombuffer(words, np.uint32), place, has_gauss, gauss))
+    return random
+
+
+def _parse(game: str) -> tuple[str, bool]:
+    """(name of the game's module, whether all six actions are asked for)."""
+    name = str(game).removeprefix("MinAtar/")
+    name, _, version = name.partition("-")
+    if name not in GAMES or version not in ("", "v0", "v1"):
+        raise ArgumentError(f"MinAtar has no game '{game}'", expected=f"one of {', '.join(IDS)}")
+    return GAMES[name], version == "v0"
+
+
+def _load(name: str) -> ModuleType:
+    """The module of one game, read past MinAtar's own package: that one imports pyplot, and grumbles about seaborn."""
+    package = importlib.util.find_spec("minatar")
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtraError("minatar", "search", "a MinAtar game")
+    file = Path(package.submodule_search_locations[0]) / "environments" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"adalook_minatar_{name}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,193 @@
+"""Engines: the same files whatever runs the jobs; workers that fail, die or are left alone."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import pytest
+
+import adalook as al
+from adalook.cli import main
+from adalook.errors import ArgumentError, MissingExtraError
+from adalook.experiments.catalogue import chosen_engine, chosen_experiments
+from adalook.experiments.engine import ONE_THREAD, EngineError
+from adalook.experiments.models import MazeModel
+from adalook.experiments.processes import Processes
+from adalook.experiments.ray_engine import RayEngine, fingerprint, run_checked
+from adalook.experiments.reproduce import reproduce
+from adalook.experiments.rules import FixedDepth
+from adalook.experiments.trial import Trial
+
+from .small import MAZE, Inline, digests
+
+
+@dataclass(frozen=True)
+class FatalMaze(MazeModel):
+    """Kills its worker the first `times` that it is built; keeps count in a file."""
+
+    counter: str = ""
+    times: int = 0
+
+    def build(self) -> al.MDP:
+        path = Path(self.counter)
+        so_far = len(path.read_bytes()) if path.exists() else 0
+        if so_far < self.times:
+            path.write_bytes(b"x" * (so_far + 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().build()
+
+
+@dataclass(frozen=True)
+class FailingMaze(MazeModel):
+    def build(self) -> al.MDP:
+        raise ValueError("no such maze")
+
+
+@dataclass(frozen=True)
+class SlowMaze(MazeModel):
+    def build(self) -> al.MDP:
+        time.sleep(60)
+        return super().build()
+
+
+@dataclass(frozen=True)
+class NosyMaze(MazeModel):
+    """Looks at the worker's surroundings."""
+
+    def build(self) -> al.MDP:
+        assert all(os.environ[name] == "1" for name in ONE_THREAD)
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        return super().build()
+
+
+def trial(model: MazeModel, name: str = "job") -> Trial:
+    return Trial(name, model, FixedDepth(1))
+
+
+def children() -> set[int]:
+    """Processes of ours, but for multiprocessing's tracker of resources."""
+    listing = subprocess.run(
+        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True
+    )
+    spawned = [line for line in listing.stdout.splitlines() if "spawn_main" in line]
+    return {int(re.match(r"\s*(\d+)", line)[1]) for line in spawned}
+
+
+def test_one_worker_two_workers_and_none_give_the_same_files(tmp_path):
+    for name, engine in (("inline", Inline()), ("one", Processes(1)), ("two", Processes(2))):
+        reproduce(MAZE, tmp_path / name, engine)
+    assert digests(tmp_path / "inline") == digests(tmp_path / "one") == digests(tmp_path / "two")
+    assert not children()
+
+
+def test_a_worker_that_dies_is_replaced_and_its_job_run_again(tmp_path):
+    deadly = trial(FatalMaze(8, 0.9, 0, str(tmp_path / "count"), times=1), "deadly")
+    names = [finished.job for finished in Processes(1).run([deadly, trial(MazeModel(8, 0.9, 0), "plain")])]
+    assert sorted(names) == ["deadly", "plain"]
+
+
+def test_a_job_that_always_kills_its_worker_is_an_error_that_names_it(tmp_path):
+    deadly = trial(FatalMaze(8, 0.9, 0, str(tmp_path / "count"), times=99), "deadly")
+    with pytest.raises(EngineError, match=r"job deadly died 2 times, last with exit code -9.*--workers"):
+        list(Processes(1).run([deadly]))
+    assert not children()
+
+
+def test_a_job_that_raises_is_an_error_that_names_it():
+    with pytest.raises(EngineError, match="job broken failed: got ValueError: no such maze") as caught:
+        list(Processes(1).run([trial(FailingMaze(8, 0.9, 0), "broken")]))
+    assert "in build" in caught.value.__notes__[0]
+    assert not children()
+
+
+def test_stopping_early_ends_every_worker():
+    jobs = [trial(MazeModel(8, 0.9, 0), "quick"), *(trial(SlowMaze(8, 0.9, 0), f"slow {i}") for i in range(3))]
+    began = time.monotonic()
+    with closing(Processes(2).run(jobs)) as outcomes:
+        assert next(outcomes).job == "quick"
+        assert len(children()) == 2
+    assert not children()
+    assert time.monotonic() - began < 30
+
+
+def test_workers_have_one_thread_and_no_ear_for_ctrl_c():
+    before = dict(os.environ)
+    resource_tracker._resource_tracker._stop()  # as in a new process: it starts with the first worker
+    assert [finished.job for finished in Processes(1).run([trial(NosyMaze(8, 0.9, 0))])] == ["job"]
+    assert dict(os.environ) == before
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.parametrize("workers", [0, -1, 100_000, 1.5, True])
+def test_wrong_numbers_of_workers_are_refused(workers):
+    with pytest.raises(ArgumentError, match="workers is wrong"):
+        Processes(workers)
+    with pytest.raises(ArgumentError, match="workers is wrong"):
+        RayEngine(workers=workers)
+
+
+# ---- Ray
+
+
+def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'adalook\[ray\]'"):
+        list(RayEngine().run([trial(MazeModel(8, 0.9, 0))]))
+    assert main(["reproduce", "chain", "--engine", "ray", "--out", str(tmp_path)]) == 2
+    assert "adalook[ray]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "x:y"])
+def test_an_address_where_nobody_answers_is_said_at_once(address):
+    began = time.monotonic()
+    with pytest.raises(EngineError, match="no Ray answers"):
+        list(RayEngine(address).run([trial(MazeModel(8, 0.9, 0))]))
+    assert time.monotonic() - began < 10
+
+
+def test_a_machine_with_other_versions_is_refused():
+    job = trial(MazeModel(8, 0.9, 0))
+    assert run_checked(job, fingerprint()).job == "job"
+    with pytest.raises(EngineError, match=r"another numpy: expected 0\.1"):
+        run_checked(job, fingerprint() | {"numpy": "0.1"})
+
+
+RAY = """
+import sys
+from pathlib import Path
+from adalook.experiments.ray_engine import RayEngine
+from adalook.experiments.reproduce import reproduce
+from tests.experiments.small import MAZE
+reproduce(MAZE, Path(sys.argv[1]), RayEngine(workers=2))
+"""
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_files(tmp_path):
+    pytest.importorskip("ray")
+    reproduce(MAZE, tmp_path / "inline", Inline())
+    command = [sys.executable, "-c", RAY, str(tmp_path / "ray")]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[2], timeout=300)
+    assert digests(tmp_path / "inline") == digests(tmp_path / "ray")
+
+
+# ---- by name
+
+
+def test_names_of_experiments_and_engines():
+    assert [experiment.name for experiment in chosen_experiments("all", seeds=2)] == ["chain", "maze", "sweep"]
+    assert [experiment.seeds for experiment in chosen_experiments("all", seeds=2)[1:]] == [2, 2]
+    for wrong in ({"name": "labyrinth"}, {"name": "maze", "seeds": 0}, {"name": "chain", "seeds": 3}):
+        with pytest.raises(ArgumentError):
+            chosen_experiments(**wrong)
+    with pytest.raises(ArgumentError, match="for Ray only"):
+        chosen_engine("processes", address="127.0.0.1:6379")
+    with pytest.raises(ArgumentError, match="processes or ray"):
+        chosen_engine("threads")

@@ -1,0 +1,68 @@
+"""`adalook reproduce`: one line of complaint, exit codes as promised, Ctrl-C that says how to go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from adalook.cli import main
+
+
+def test_chain_from_the_command_line(tmp_path, capsys):
+    assert main(["reproduce", "chain", "--out", str(tmp_path), "--workers", "1"]) == 0
+    assert "68 jobs done" in capsys.readouterr().out
+    assert json.loads((tmp_path / "chain" / "experiment.json").read_text())["jobs"] == 68
+    assert main(["reproduce", "chain", "--out", str(tmp_path)]) == 0
+    assert "done already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["labyrinth"], "invalid choice"),
+        (["chain", "--seeds", "3"], "the chain has no seeds"),
+        (["maze", "--seeds", "0"], "seeds is wrong"),
+        (["maze", "--workers", "0"], "workers is wrong"),
+        (["maze", "--address", "127.0.0.1:6379"], "Ray only"),
+        (["maze", "--engine", "abacus"], "invalid choice"),
+    ],
+)
+def test_wrong_arguments_take_one_line(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert words in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["reproduce", "chain", "--out", str(tmp_path / "file")]) == 2
+    assert "cannot make directory" in capsys.readouterr().err
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "adalook", "reproduce", "sweep", "--out", str(tmp_path), "--workers", "1"]
+    run = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "sweep" / "journal.jsonl"
+    deadline = time.monotonic() + 120
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
+        assert time.monotonic() < deadline
+        assert run.poll() is None
+        time.sleep(0.01)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "jobs are done and kept" in err
+    assert "run the same command again to go on" in err
+    assert err.count("\n") == 1
+    assert not Path(f"/proc/{run.pid}").exists()
+    done = journal.read_bytes().count(b"\n") - 1
+    assert f"interrupted: {done} of 1650" in err

@@ -1,0 +1,44 @@
+"""Runs small enough for tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from adalook.learning.agent import Agent
+from adalook.learning.config import Config, config_for
+
+BREAKOUT = "MinAtar/Breakout-v1"
+
+
+def small_config(env: Any = BREAKOUT, **changes: Any) -> Config:
+    """A preset that learns after a hundred steps and forgets after six hundred."""
+    small = {
+        "envs": 4,
+        "hidden_units": 16,
+        "buffer_transitions": 600,
+        "learning_starts_steps": 100,
+        "target_period_steps": 60,
+        "ranked_transitions": 40,
+        "epsilon_anneal_steps": 400,
+        "prior_steps": 120,
+        "batch_transitions": 8,
+    }
+    return dataclasses.replace(config_for(env), **(small | changes))
+
+
+def fingerprint(agent: Agent) -> Any:
+    """All of an agent's state, arrays as (type, shape, bytes), segments as their bytes; the clock left out."""
+    return _plain(agent.state())
+
+
+def _plain(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: _plain(value) for key, value in state.items() if key != "seconds"}
+    if isinstance(state, list | tuple):
+        return [_plain(value) for value in state]
+    if isinstance(state, np.ndarray):
+        return state.dtype.str, state.shape, state.tobytes()
+    return bytes(state.payload.data) if hasattr(state, "payload") else state

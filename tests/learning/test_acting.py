@@ -1,0 +1,126 @@
+"""Points 5 and 6 of QL-DQN: the first action of the best leaf, and what is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import adalook as al
+from adalook.learning.acting import NO_ACTION, TreeActor, ValueActor
+from adalook.search.fixed_depth import FixedDepth
+from adalook.simulators.base import Simulator
+from adalook.simulators.tabular import TabularSimulator
+
+DISCOUNT = 0.5
+
+
+def tree_world(start: int = 0) -> Simulator:
+    """A binary tree of depth 2: state 0, then 1 and 2, then 3 … 6, where it stays."""
+    successors = np.array([[1, 2], [3, 4], [5, 6], [3, 3], [4, 4], [5, 5], [6, 6]])
+    rewards = np.zeros((7, 2))
+    rewards[0] = 0.0, 1.0
+    rewards[1] = 0.0, 8.0
+    world = TabularSimulator(al.MDP(rewards, successors, DISCOUNT), start=start)
+    world.reset(seed=0)
+    return world
+
+
+class Table:
+    """Stands in for an evaluator: V_depth(s) = depth · weights[s]."""
+
+    def __init__(self, weights: Any, depths: Any = (1, 2)) -> None:
+        self._weights = np.asarray(weights, float)
+        self.asked: list[int] = []
+        self.network: Any = type("Network", (), {"names": dict.fromkeys(depths)})
+
+    def values(self, observations: Any, depth: int) -> Any:
+        self.asked.append(depth)
+        return depth * self._weights[observations[:, 0]]
+
+    def action_values(self, observations: Any, depth: int) -> Any:
+        return np.stack([observations[:, 0] == 0, observations[:, 0] != 0], axis=1).astype(float)
+
+
+def decide(actor: Any, world: Simulator, random_action: int = NO_ACTION) -> Any:
+    (decision,) = actor.decide([world], world.observe()[None], np.array([random_action]), np.array([0]))
+    return decision
+
+
+def tree(table: Table, depth: int, **options: Any) -> TreeActor:
+    usual = {"discount": DISCOUNT, "least_depth": depth, "store_shallow": False}
+    return TreeActor(table, FixedDepth(depth), **(usual | options))  # type: ignore[arg-type]
+
+
+def test_the_first_action_of_the_best_leaf_is_taken() -> None:
+    nothing = Table(np.zeros(7))
+    assert decide(tree(nothing, 1), tree_world()).action == 1  # one step ahead the reward of 1 is all there is
+    assert decide(tree(nothing, 2), tree_world()).action == 0  # two steps ahead there are 8
+    # A leaf's value can outweigh the way to it: state 6, by actions 1 and 1, is worth 2 · 100.
+    assert decide(tree(Table([0, 0, 0, 0, 0, 0, 100]), 2), tree_world()).action == 1
+
+
+def test_leaves_are_valued_by_the_head_of_their_depth() -> None:
+    table = Table(np.zeros(7))
+    decide(tree(table, 2), tree_world())
+    assert table.asked == [1, 2]
+    only_two = Table(np.zeros(7), depths=(2,))
+    decide(tree(only_two, 2), tree_world())
+    assert only_two.asked == [2, 2]
+
+
+def test_the_way_to_the_best_leaf_is_stored() -> None:
+    decision = decide(tree(Table(np.arange(7)), 2), tree_world())
+    (leaf,) = decision.leaves
+    assert (decision.action, decision.depth) == (0, 2)
+    assert leaf.observation.tolist() == [4]
+    assert leaf.return_to_leaf == 0.0 + DISCOUNT * 8.0
+    assert (leaf.depth, leaf.ended) == (2, False)
+
+
+def test_a_random_action_stores_the_best_leaf_below_it() -> None:
+    decision = decide(tree(Table(np.arange(7)), 2), tree_world(), random_action=1)
+    (leaf,) = decision.leaves
+    assert decision.action == 1
+    assert leaf.observation.tolist() == [6]
+    assert leaf.return_to_leaf == 1.0
+
+
+def test_shallow_leaves_are_stored_on_request_in_the_same_subtree() -> None:
+    decision = decide(tree(Table(np.arange(7)), 2, store_shallow=True), tree_world(), random_action=1)
+    assert [leaf.depth for leaf in decision.leaves] == [2, 1]
+    assert decision.leaves[1].observation.tolist() == [2]
+    assert decision.leaves[1].return_to_leaf == 1.0
+
+
+def test_plain_dqn_stores_nothing_but_the_step_to_come() -> None:
+    actor = ValueActor(Table(np.zeros(7)))  # type: ignore[arg-type]
+    world = tree_world()
+    assert decide(actor, world).action == 0
+    assert decide(actor, world, random_action=1).action == 1
+    assert decide(actor, world).leaves == ()
+    assert decide(actor, world).depth == 0
+
+
+def test_all_trees_share_the_passes_through_the_network() -> None:
+    table = Table(np.zeros(7))
+    worlds = [tree_world(start) for start in (0, 1, 2, 0)]
+    observations = np.stack([world.observe() for world in worlds])
+    together = tree(table, 2).decide(worlds, observations, np.full(4, NO_ACTION), np.zeros(4, np.int64))
+    assert table.asked == [1, 2]
+    alone = [decide(tree(Table(np.zeros(7)), 2), world) for world in worlds]
+    assert [decision.action for decision in together] == [decision.action for decision in alone]
+
+
+def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None:
+    class Ends(TabularSimulator):
+        def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+            children = super().expand(states, actions, out)
+            children.ended[:] = True
+            return children
+
+    world = Ends(al.MDP(np.ones((1, 2)), np.zeros((1, 2), int), 0.9))
+    world.reset(seed=0)
+    decision = decide(tree(Table([5.0], depths=(3,)), 3), world)
+    assert decision.depth == 3
+    assert (decision.leaves[0].depth, decision.leaves[0].ended, decision.leaves[0].return_to_leaf) == (3, True, 1.0)

@@ -1,0 +1,230 @@
+"""Agents as a whole: what they learn on models that `al.solve` solves, and what they have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.errors import ArgumentError
+from adalook.learning.agent import Agent
+from adalook.learning.config import Config, config_for
+from adalook.learning.dqn import DQN
+from adalook.learning.qldqn import QLDQN
+from adalook.simulators.tabular import TabularSimulator
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+
+def corridor() -> al.MDP:
+    """Ten states in a ring, with a small reward nearby and a large one far away: deterministic, every action counts."""
+    states = np.arange(10)
+    successors = np.stack([(states + 1) % 10, (states - 1) % 10, states], axis=1)
+    rewards = np.zeros((10, 3))
+    rewards[2, 1], rewards[6, 0], rewards[0, 2] = 0.4, 1.0, 0.1
+    return al.MDP(rewards, successors, 0.7)
+
+
+def optimal_action_values(mdp: al.MDP) -> Any:
+    """Q* (S, A) of a deterministic model."""
+    values = al.solve(mdp).values
+    return np.array(
+        [
+            [mdp.rewards[s, a] + mdp.discount * values[mdp.codes[s, a]] for a in range(mdp.num_actions)]
+            for s in range(mdp.num_states)
+        ]
+    )
+
+
+AGENTS: dict[str, Any] = {
+    "dqn 0": lambda env, config: DQN(env, config, depth=0),
+    "dqn 1": lambda env, config: DQN(env, config, depth=1),
+    "dqn 2": lambda env, config: DQN(env, config, depth=2),
+    "dqn 3": lambda env, config: DQN(env, config, depth=3),
+    "qldqn": lambda env, config: QLDQN(env, dataclasses.replace(config, shares=(0.5, 0.5))),
+    "qldqn, shallow heads": lambda env, config: QLDQN(env, dataclasses.replace(config, train_shallow_heads=True)),
+    "qldqn, one head": lambda env, config: QLDQN(env, dataclasses.replace(config, shared_head=True)),
+    "qldqn, trained prior": lambda env, config: QLDQN(
+        env, dataclasses.replace(config, prior="train", prior_steps=1000, shares=(0.5, 0.5))
+    ),
+}
+
+
+def fair_config(mdp: al.MDP) -> Config:
+    """Every action is tried everywhere, and leaves that were best long ago are forgotten."""
+    return dataclasses.replace(config_for(mdp), epsilon_end=1.0, max_episode_steps=10, buffer_transitions=1_000)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_heads_approach_the_optimal_values_of_a_deterministic_model(name: str) -> None:
+    mdp = corridor()
+    agent: Agent = AGENTS[name](mdp, fair_config(mdp))
+    agent.learn(steps=3_000)
+    best = optimal_action_values(mdp)
+    states = np.arange(10, dtype=np.int32)[:, None]
+    replay = agent.trainer.replay
+    for depth in agent.depths:
+        values = agent.evaluator.action_values(states, depth)
+        if replay.count(depth) > 300 or agent.config.shared_head:  # a head that is trained all over the place
+            np.testing.assert_allclose(values, best, atol=0.05, err_msg=f"head {depth}")
+    actions = [agent.predict(_at(mdp, state), deterministic=True)[0] for state in range(10)]
+    chosen = best[np.arange(10), actions]
+    np.testing.assert_allclose(chosen, best.max(axis=1), atol=1e-6)
+    assert max(replay.count(depth) for depth in agent.depths) > 300
+
+
+def _at(mdp: al.MDP, state: int) -> TabularSimulator:
+    """A world in some state."""
+    world = TabularSimulator(mdp, start=state)
+    world.reset(seed=0)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("shares", "depth"), [((), 1), ((0.0, 0.0), 1), ((1.0, 0.0), 2), ((1.0, 1.0), 3), ((2.0, -1.0), 2)]
+)
+def test_all_weight_on_one_depth_is_the_fixed_depth_agent_to_the_bit(shares: tuple[float, ...], depth: int) -> None:
+    adaptive = QLDQN(BREAKOUT, small_config(shares=shares), seed=5)
+    fixed = DQN(BREAKOUT, small_config(shares=shares), depth=depth, seed=5)
+    rounds = zip(adaptive.rounds(), fixed.rounds(), strict=False)
+    for _ in range(120):
+        mine, other = next(rounds)
+        assert [decision.action for decision in mine.decisions] == [decision.action for decision in other.decisions]
+        assert {decision.depth for decision in mine.decisions} == {depth}
+        assert mine.updates == other.updates
+        assert mine.episodes == other.episodes
+    weights, expected = adaptive.network.weights(), fixed.network.weights()
+    assert mine.updates
+    for name, weight in expected.items():
+        assert np.array_equal(weights[name], weight), name
+
+
+@pytest.mark.parametrize("kind", ["dqn 0", "dqn 2", "qldqn"])
+def test_same_seed_same_run_and_another_seed_another(kind: str) -> None:
+    def run(seed: int) -> Any:
+        config = small_config()
+        agent: Agent = QLDQN(BREAKOUT, config, seed=seed)
+        if kind != "qldqn":
+            agent = DQN(BREAKOUT, config, depth=int(kind[-1]), seed=seed)
+        return fingerprint(agent.learn(steps=240))
+
+    first = run(1)
+    assert first == run(1)
+    assert first != run(2)
+
+
+def test_more_worlds_than_one_take_turns_in_one_round() -> None:
+    agent = DQN(BREAKOUT, small_config(envs=3, update_period_steps=2, learning_starts_steps=12), seed=0)
+    rounds = agent.rounds()
+    updates = [len(next(rounds).updates) for _ in range(10)]
+    assert agent.step == 30
+    assert sum(updates) == 9  # at steps 14, 16, …, 30
+
+
+def test_learn_needs_an_end_and_stops_at_it() -> None:
+    agent = DQN(BREAKOUT, small_config(envs=4))
+    with pytest.raises(ArgumentError, match="needs an end"):
+        agent.learn()
+    assert agent.learn(steps=10).step == 12
+    before = agent.trainer.seconds
+    agent.learn(seconds=0.3)
+    assert agent.trainer.seconds >= before + 0.3
+
+
+def test_an_agent_plays_in_a_plain_gymnasium_loop() -> None:
+    import gymnasium
+
+    class Numbers(gymnasium.ObservationWrapper):
+        """CartPole as it is, but float32 all through."""
+
+        def observation(self, observation: Any) -> Any:
+            return observation
+
+    agent = DQN("CartPole-v1", dataclasses.replace(config_for("CartPole-v1"), learning_starts_steps=50), seed=0)
+    agent.learn(steps=200)
+    env = Numbers(gymnasium.make("CartPole-v1"))
+    observation, _ = env.reset(seed=0)
+    total, over = 0.0, False
+    while not over:
+        action, _ = agent.predict(observation, deterministic=True)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        total, over = total + reward, terminated or truncated
+    assert total >= 8
+
+
+def test_predict_takes_batches_and_channels_in_either_place() -> None:
+    agent = QLDQN(BREAKOUT, small_config(), seed=2)
+    rng = np.random.default_rng(0)
+    batch = rng.random((5, *agent.sim.observation_shape)) < 0.2
+    actions, _ = agent.predict(batch, deterministic=True)
+    assert actions.shape == (5,)
+    one, _ = agent.predict(batch[3], deterministic=True)
+    last, _ = agent.predict(np.moveaxis(batch[3], 0, -1), deterministic=True)
+    assert one == last == actions[3]
+    with pytest.raises(ArgumentError, match="does not fit"):
+        agent.predict(np.zeros((2, 3)))
+
+
+def test_predict_on_a_simulator_searches_and_leaves_it_alone() -> None:
+    agent = DQN(BREAKOUT, small_config(), depth=2, seed=2)
+    world = agent.sim.twin()
+    world.reset(seed=1)
+    before = world.pack(world.save())
+    action, _ = agent.predict(world, deterministic=True)
+    assert 0 <= action < world.num_actions
+    assert world.pack(world.save()) == before
+
+
+def test_random_predictions_come_as_often_as_the_config_says() -> None:
+    agent = DQN(BREAKOUT, small_config(evaluation_epsilon=0.5), seed=2)
+    still = np.zeros((4000, *agent.sim.observation_shape), bool)
+    best, _ = agent.predict(still[0], deterministic=True)
+    actions, _ = agent.predict(still)
+    share = np.mean(actions != best)
+    assert abs(share - 0.5 * (1 - 1 / agent.sim.num_actions)) < 0.03
+
+
+def test_save_and_load_keep_everything(tmp_path: Any) -> None:
+    agent = QLDQN(BREAKOUT, small_config(), seed=7)
+    agent.learn(steps=200)
+    agent.save(tmp_path / "run")
+    again = QLDQN.load(tmp_path / "run")
+    assert fingerprint(again) == fingerprint(agent)
+    with pytest.raises(ArgumentError, match="another agent"):
+        DQN.load(tmp_path / "run")
+
+
+def test_a_world_without_a_name_must_be_given_again(tmp_path: Any) -> None:
+    mdp = corridor()
+    agent = DQN(mdp, depth=1)
+    agent.learn(steps=80)
+    agent.save(tmp_path / "run")
+    with pytest.raises(ArgumentError, match="no name"):
+        DQN.load(tmp_path / "run")
+    assert fingerprint(DQN.load(tmp_path / "run", env=mdp)) == fingerprint(agent)
+
+
+def test_a_run_can_be_the_prior_of_another(tmp_path: Any) -> None:
+    prior = DQN(BREAKOUT, small_config(hidden_units=8), seed=9)
+    prior.learn(steps=160)
+    prior.save(tmp_path / "prior")
+    agent = QLDQN(BREAKOUT, small_config(), prior=str(tmp_path / "prior"), seed=1)
+    done = next(agent.rounds())
+    assert done.phase == "agent"
+    world = agent.trainer.worlds
+    assert agent.prior_agent is not None
+    assert np.array_equal(
+        agent.prior_agent.evaluator.values(world.observations, 0), prior.evaluator.values(world.observations, 0)
+    )
+    agent.save(tmp_path / "wrong")
+    wrong = QLDQN(BREAKOUT, small_config(), prior=str(tmp_path / "wrong"))
+    with pytest.raises(ArgumentError, match="another agent"):
+        next(wrong.rounds())
+
+
+@pytest.mark.parametrize("depth", [-1, 1.5, True])
+def test_a_depth_that_is_none_is_refused(depth: Any) -> None:
+    with pytest.raises(ArgumentError, match="depth is wrong"):
+        DQN(BREAKOUT, small_config(), depth=depth)

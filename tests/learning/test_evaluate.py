@@ -1,0 +1,115 @@
+"""Playing without learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import adalook as al
+from adalook.errors import ArgumentError
+from adalook.learning.acting import NO_ACTION, Decision
+from adalook.learning.dqn import DQN
+from adalook.learning.evaluate import evaluate
+from adalook.learning.pictures import Film
+from adalook.learning.qldqn import QLDQN
+from adalook.simulators.base import Transition
+from adalook.simulators.tabular import TabularSimulator
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+
+class Countdown(TabularSimulator):
+    """Begins at a random state and counts down to zero, for a score of 10 a step, clipped to 1."""
+
+    def __init__(self) -> None:
+        successors = np.maximum(np.arange(20) - 1, 0)[:, None]
+        super().__init__(al.MDP(np.ones((20, 1)), successors, 0.9))
+
+    def step(self, action: int) -> Transition:
+        made = super().step(action)
+        return Transition(
+            made.observation, 1.0, 10.0, ended=bool(made.observation[0] == 0), over=bool(made.observation[0] == 0)
+        )
+
+
+class First:
+    """Always takes action 0."""
+
+    def decide(self, worlds: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
+        return [Decision(0, 0) for _ in worlds]
+
+
+def play(**changes: Any) -> Any:
+    usual: dict[str, Any] = {"episodes": 12, "worlds": 4, "epsilon": 0.0, "max_episode_steps": 100, "seed": 0}
+    return evaluate(First(), Countdown(), **(usual | changes))
+
+
+def test_scores_are_before_clipping_and_every_episode_is_played_out() -> None:
+    result = play()
+    assert np.array_equal(result.scores, 10 * result.steps)
+    assert len(set(result.steps)) > 3
+    assert result.depths == {0: int(result.steps.sum())}
+    assert result.mean == result.scores.mean()
+
+
+def test_an_episode_does_not_depend_on_the_others() -> None:
+    assert np.array_equal(play().scores, play(worlds=1).scores)
+    assert np.array_equal(play().scores[:5], play(episodes=5, worlds=3).scores)
+    assert not np.array_equal(play().scores, play(seed=1).scores)
+
+
+def test_episodes_are_cut_off() -> None:
+    assert play(max_episode_steps=2).steps.max() == 2
+
+
+def test_random_actions_come_as_often_as_asked_for() -> None:
+    asked = []
+
+    class Notes(First):
+        def decide(self, worlds: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
+            asked.extend(random_actions.tolist())
+            return super().decide(worlds, observations, random_actions, seeds)
+
+    evaluate(Notes(), Countdown(), episodes=200, worlds=50, epsilon=0.25, max_episode_steps=100, seed=0)
+    assert abs(np.mean(np.array(asked) != NO_ACTION) - 0.25) < 0.04
+
+
+def test_no_episodes_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="needs episodes"):
+        play(episodes=0)
+
+
+def test_evaluating_changes_nothing_in_training() -> None:
+    agents = [QLDQN(BREAKOUT, small_config(), seed=1) for _ in range(2)]
+    for agent in agents:
+        agent.learn(steps=160)
+    agents[0].evaluate(3)
+    for agent in agents:
+        agent.learn(steps=40)
+    assert fingerprint(agents[0]) == fingerprint(agents[1])
+
+
+def test_a_film_shows_every_decision_of_its_episode_with_its_depth(tmp_path: Path) -> None:
+    agent = DQN(BREAKOUT, small_config(), depth=2, seed=1)
+    film = Film(episode=1)
+    result = agent.evaluate(2, watcher=film)
+    film.save(tmp_path / "episode.gif")
+    with Image.open(tmp_path / "episode.gif") as picture:
+        assert picture.format == "GIF"
+        assert picture.size[1] > picture.size[0]  # the band below
+        assert 1 < picture.n_frames <= result.steps[1]  # type: ignore[attr-defined]
+    assert len(film.frames) == result.steps[1]
+
+
+@pytest.mark.parametrize("shape", [(4, 84, 84), (4, 10, 10), (1,)])
+def test_a_film_can_show_any_world(shape: tuple[int, ...]) -> None:
+    film = Film()
+    high = 255 if shape[-1] == 84 else 2
+    film(0, np.random.default_rng(0).integers(0, high, shape).astype(np.uint8), Decision(0, 3))
+    assert film.frames[0].size[0] >= 320
+    colours = {film.frames[0].getpixel((115, film.frames[0].size[1] - 18))}
+    film(0, np.zeros(shape, np.uint8), Decision(0, 0))
+    assert film.frames[1].getpixel((115, film.frames[1].size[1] - 18)) not in colours

@@ -1,0 +1,138 @@
+"""Interrupted and resumed is the same as never interrupted, to the bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adalook.errors import FileError
+from adalook.learning.agent import Agent
+from adalook.learning.dqn import DQN
+from adalook.learning.qldqn import QLDQN
+from adalook.learning.runs import Habits, go_on, load_agent, start
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+HABITS = Habits(
+    report_period_steps=50,
+    evaluation_period_steps=300,
+    evaluation_episodes=2,
+    checkpoint_period_steps=10_000,
+    tensorboard=False,
+)
+LAST_STEP = 900
+
+
+def agent_of(kind: str, env: str = BREAKOUT, **changes: Any) -> Agent:
+    if kind.startswith("dqn"):
+        return DQN(env, small_config(env, **changes), depth=int(kind[-1]), seed=3)
+    return QLDQN(env, small_config(env, **changes), seed=3)
+
+
+def train(directory: Path, kind: str, stops: list[int], **changes: Any) -> tuple[Any, bytes]:
+    """The state and the log of a run that was stopped and resumed at `stops`."""
+    start(directory, agent_of(kind, **changes))
+    for last in [*stops, LAST_STEP]:
+        go_on(directory, steps=last, habits=HABITS)
+    return fingerprint(load_agent(directory)), (directory / "log.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("dqn0", {}),
+        ("dqn2", {}),
+        ("qldqn", {"train_shallow_heads": True}),
+        ("qldqn", {"prior": "train", "optimiser": "adam", "head_balance": 0.5}),
+    ],
+)
+def test_a_resumed_run_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str, changes: Any) -> None:
+    state, log = train(tmp_path / "whole", kind, [], **changes)
+    again, log_again = train(tmp_path / "parts", kind, [52, 333, 700], **changes)
+    assert log == log_again
+    assert state == again
+
+
+def test_a_stop_while_the_prior_is_trained_changes_nothing(tmp_path: Path) -> None:
+    whole, parts = (agent_of("qldqn", prior="train") for _ in range(2))
+    rounds = whole.rounds()
+    for _ in range(60):
+        next(rounds)
+    rounds = parts.rounds()
+    for _ in range(17):
+        assert next(rounds).phase == "prior"
+    parts.save(tmp_path / "run")
+    parts = QLDQN.load(tmp_path / "run")
+    rounds = parts.rounds()
+    phases = [next(rounds).phase for _ in range(43)]
+    assert phases == ["prior"] * 13 + ["agent"] * 30
+    assert fingerprint(parts) == fingerprint(whole)
+
+
+def test_what_was_logged_after_the_checkpoint_is_cut_off(tmp_path: Path) -> None:
+    start(tmp_path / "run", agent_of("dqn0"))
+    go_on(tmp_path / "run", steps=200, habits=HABITS)
+    log = tmp_path / "run" / "log.jsonl"
+    kept = log.read_bytes()
+    with log.open("ab") as file:
+        file.write(b'{"kind": "episode", "written": "by a run that died before its next checkpo')
+    go_on(tmp_path / "run", steps=200, habits=HABITS)
+    assert log.read_bytes() == kept
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-m", "adalook", "train", BREAKOUT, "--agent", "dqn", "--steps", "100000000"]
+    options = ["--out", str(tmp_path / "run"), "--buffer-transitions", "1000", "--evaluation-episodes", "0"]
+    process = subprocess.Popen(
+        [*command, *options], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    log = tmp_path / "run" / "clock.jsonl"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+        if log.exists():
+            break
+    time.sleep(1.0)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 3, errors.decode()
+    assert b"--resume" in output
+    assert load_agent(tmp_path / "run").step > 0
+
+
+def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
+    start(tmp_path / "run", agent_of("dqn0"))
+    with pytest.raises(FileError, match="holds a run already"):
+        start(tmp_path / "run", agent_of("dqn0"))
+
+
+def test_the_best_agent_is_kept_and_plays_as_it_did(tmp_path: Path) -> None:
+    import json
+
+    start(tmp_path / "run", agent_of("qldqn"))
+    go_on(tmp_path / "run", steps=LAST_STEP, habits=HABITS)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    evaluations = [line for line in lines if line["kind"] == "evaluation"]
+    assert [line["step"] for line in evaluations] == [300, 600, 900]
+    best = max(evaluations, key=lambda line: sum(line["scores"]))
+    again = load_agent(tmp_path / "run" / "best").evaluate(2, seed=3)
+    assert again.scores.tolist() == best["scores"]
+    assert {str(depth): count for depth, count in again.depths.items()} == best["depths"]
+
+
+@pytest.mark.parametrize("kind", ["dqn0", "qldqn"])
+def test_a_resumed_run_of_an_atari_game_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str) -> None:
+    changes = {"envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
+    game = "ALE/Breakout-v5"
+    whole = agent_of(kind, game, **changes).learn(steps=64)
+    agent_of(kind, game, **changes).learn(steps=38).save(tmp_path / "run")
+    resumed = load_agent(tmp_path / "run")
+    assert resumed.step == 38
+    assert fingerprint(resumed.learn(steps=26)) == fingerprint(whole)

@@ -1,0 +1,150 @@
+"""Point 7 of QL-DQN: targets come from the same head at the leaf."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+
+from adalook.learning.config import minatar
+from adalook.learning.network import MinAtarTrunk, QNetwork
+from adalook.learning.optimiser import make_optimiser
+from adalook.learning.replay import Batch
+from adalook.learning.targets import Learner, bootstrap_targets, head_weights
+
+CPU = torch.device("cpu")
+SHAPE = (4, 10, 10)
+
+
+def network(seed: int = 0, **options: Any) -> QNetwork:
+    return QNetwork(MinAtarTrunk(SHAPE, 16), (1, 2, 3), 3, seed=seed, **options)
+
+
+def learner(net: QNetwork, **changes: Any) -> Learner:
+    config = dataclasses.replace(minatar(), **changes)
+    return Learner(
+        net,
+        network(seed=8),
+        make_optimiser(net, config, CPU),
+        discount=0.9,
+        head_balance=config.head_balance,
+        device=CPU,
+    )
+
+
+def batch(depths: list[int], seed: int = 0, ended: bool = False) -> Batch:
+    rng, n = np.random.default_rng(seed), len(depths)
+    observations, leaves = ((rng.random((n, *SHAPE)) < 0.2).astype(np.uint8) for _ in range(2))
+    return Batch(
+        observations,
+        rng.integers(0, 3, n),
+        rng.normal(size=n).astype(np.float32),
+        leaves,
+        np.array(depths),
+        np.full(n, ended),
+    )
+
+
+def test_the_return_is_followed_by_the_discounted_value_of_the_leaf() -> None:
+    leaf_values = np.array([[1.0, 5.0], [2.0, 0.0], [7.0, 8.0], [3.0, 4.0]])
+    targets = bootstrap_targets(
+        np.array([0.5, 0.5, 0.5, 0.5]),
+        leaf_values,
+        np.array([0, 1, 3, 2]),
+        np.array([False, False, False, True]),
+        0.5,
+    )
+    assert targets.tolist() == [0.5 + 0.5 * 5.0, 0.5 + 0.5 * 2.0, 0.5 + 0.125 * 8.0, 0.5]
+
+
+def test_the_target_uses_the_head_of_the_transition_and_the_frozen_network() -> None:
+    net = network()
+    learn = learner(net)
+    one = batch([2])
+    frozen = {depth: learn.target(torch.from_numpy(one.leaves), depth).max().item() for depth in (1, 2, 3)}
+    chosen = net(torch.from_numpy(one.observations), 2)[0, one.actions[0]].item()
+    errors = {depth: abs(chosen - one.returns[0] - 0.9**2 * value) for depth, value in frozen.items()}
+    losses = {depth: 0.5 * error**2 if error < 1 else error - 0.5 for depth, error in errors.items()}
+    update = learn.update(one)
+    assert abs(update.loss - losses[2]) < 1e-5
+    assert abs(update.loss - losses[1]) > 1e-3
+    assert abs(update.mean_value - chosen) < 1e-6
+
+
+def test_only_the_trunk_and_the_heads_of_the_batch_change() -> None:
+    net = network()
+    before = net.weights()
+    learner(net).update(batch([1, 3, 3, 1]))
+    changed = {name for name, weight in net.weights().items() if not np.array_equal(weight, before[name])}
+    assert {name.split(".")[1] for name in changed if name.startswith("heads")} == {"1", "3"}
+    assert any(name.startswith("trunk") for name in changed)
+
+
+def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
+    ours, theirs = network(), network()
+    data = batch([1, 2, 2, 3, 1, 2])
+    update = learner(ours).update(data)
+    reference = learner(theirs)
+    rows = torch.arange(6)
+    values = torch.stack(
+        [theirs(torch.from_numpy(data.observations[i : i + 1]), int(data.depths[i]))[0] for i in rows.tolist()]
+    )
+    leaves = np.stack(
+        [reference.target(torch.from_numpy(data.leaves[i : i + 1]), int(data.depths[i])).detach()[0] for i in range(6)]
+    )
+    wanted = data.returns + 0.9**data.depths * leaves.max(axis=1)
+    loss = torch.nn.functional.smooth_l1_loss(
+        values[rows, torch.from_numpy(data.actions)], torch.from_numpy(wanted).float()
+    )
+    loss.backward()
+    reference.optimiser.step({name: weight.grad for name, weight in theirs.named_parameters()})
+    assert abs(update.loss - loss.item()) < 1e-6
+    for name, weight in ours.weights().items():
+        np.testing.assert_allclose(weight, theirs.weights()[name], atol=1e-6, err_msg=name)
+
+
+def test_ended_leaves_are_worth_their_return_alone() -> None:
+    net = network()
+    learn = learner(net)
+    data = batch([2, 2, 2], ended=True)
+    chosen = net(torch.from_numpy(data.observations), 2).detach().numpy()[np.arange(3), data.actions]
+    size = np.abs(chosen - data.returns)
+    expected = np.where(size < 1, 0.5 * size**2, size - 0.5).mean()
+    assert abs(learn.update(data).loss - expected) < 1e-6
+
+
+def test_balance_gives_rare_heads_the_weight_they_would_have_alone() -> None:
+    places = np.array([0, 0, 0, 1])
+    assert head_weights(places, 0.0).tolist() == [1.0, 1.0, 1.0, 1.0]
+    weights = head_weights(places, 1.0)
+    np.testing.assert_allclose([weights[places == place].sum() for place in (0, 1)], [4, 4])
+
+
+def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:
+    rare = batch([3], seed=1)
+    mixed = Batch(
+        *(
+            np.concatenate([getattr(rare, name), getattr(batch([1] * 7, seed=2), name)])
+            for name in ("observations", "actions", "returns", "leaves", "depths", "ended")
+        )
+    )
+    moves = []
+    for data, balance in ((rare, 0.0), (mixed, 1.0), (mixed, 0.0)):
+        net = network()
+        before = net.weights()
+        learner(net, head_balance=balance).update(data)
+        moves.append(net.weights()["heads.3.weight"] - before["heads.3.weight"])
+    np.testing.assert_allclose(moves[1], moves[0], atol=1e-6)
+    assert np.abs(moves[2] - moves[0]).max() > 1e-4
+
+
+def test_the_target_network_is_a_copy_that_stays_behind() -> None:
+    net = network()
+    learn = learner(net)
+    assert all(np.array_equal(weight, net.weights()[name]) for name, weight in learn.target.weights().items())
+    learn.update(batch([1, 2, 3]))
+    assert not np.array_equal(learn.target.weights()["trunk.conv.weight"], net.weights()["trunk.conv.weight"])
+    learn.copy_to_target()
+    assert all(np.array_equal(weight, net.weights()[name]) for name, weight in learn.target.weights().items())

@@ -1,0 +1,320 @@
+"""The report's page and a solution's page: complete, self-contained, small, and honest about what they leave out."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.cli import main
+from adalook.errors import FileError
+from adalook.planning import record
+from adalook.planning.record import save_solution
+from adalook.report import load_solution, load_trace, solution_page
+from adalook.report.experiment import load_experiment
+from adalook.report.explorer import experiment_explorer, pack
+from adalook.report.judgement import Claim, Judgement, Verdict
+from adalook.report.page import report_page, write_report
+from adalook.report.solution_page import write_solution_page
+from tests.report.small_maze import run_small_maze
+
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Checked(HTMLParser):
+    """Reads a page, and finds elements that are not closed and addresses that point elsewhere."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.data: dict[str, Any] = {}
+        self._carrier = ""
+        self.feed(page)
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.addresses += [found[name] or "" for name in ("src", "href") if name in found]
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self._carrier = (found.get("id") or "") if found.get("type") == "application/json" else ""
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        self._carrier = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._carrier:
+            self.data[self._carrier] = json.loads(data)
+
+
+def unpacked(packed: dict[str, Any]) -> dict[str, np.ndarray]:
+    content = zlib.decompress(base64.b64decode(packed["data"]))
+    arrays, offset = {}, 0
+    for name, kind, length in packed["arrays"]:
+        assert offset % np.dtype(kind).itemsize == 0  # else the browser refuses
+        arrays[name] = np.frombuffer(content, kind, length, offset)
+        offset += arrays[name].nbytes
+    assert offset == len(content)
+    return arrays
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_small_maze(tmp_path_factory.mktemp("results") / "maze")
+
+
+@pytest.fixture(scope="module")
+def report(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`adalook report`, without arguments, where there are results."""
+    place = tmp_path_factory.mktemp("work")
+    shutil.copytree(results, place / "results" / "maze")
+    with contextlib.chdir(place):
+        assert main(["report"]) == 0
+    return place / "report"
+
+
+# The report --------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_a_page_the_claims_and_the_figures(report: Path) -> None:
+    names = {path.name for path in report.iterdir()}
+    assert names == {"index.html", "claims.md", "figures"}
+    kinds = {path.suffix for path in (report / "figures").iterdir()}
+    assert kinds == {".svg", ".png"}
+    assert (report / "claims.md").read_text().count("\n| ") > 5
+    assert (report / "index.html").stat().st_size < 5_000_000
+
+
+def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(report: Path) -> None:
+    page = Checked((report / "index.html").read_text())
+    assert len(page.ids) == len(set(page.ids))
+    assert page.addresses
+    for address in page.addresses:
+        assert address.startswith(("data:", "#"))
+        assert not address.startswith("#") or address[1:] in page.ids
+
+
+def test_the_page_shows_every_figure_and_every_claim(report: Path) -> None:
+    text = (report / "index.html").read_text()
+    assert text.count('<figure class="plate">') == len(list((report / "figures").glob("*.svg")))
+    assert text.count('<article class="claim"') == (report / "claims.md").read_text().count("\n### ")
+
+
+def test_the_headline_is_the_mean_over_seeds_in_root_and_simulated(results: Path, report: Path) -> None:
+    records = load_experiment(results).records
+    wave = [record.total("root", "simulated") for record in records if record.group == "wlpi"]
+    assert len(wave) == 2
+    assert f"<b>{np.mean(wave):,.0f}</b>" in (report / "index.html").read_text()
+
+
+def test_the_explorer_carries_the_saved_arrays_bit_for_bit(results: Path, report: Path) -> None:
+    data = Checked((report / "index.html").read_text()).data["explorer-data"]
+    experiment = load_experiment(results)
+    traced = [record for record in experiment.records if record.trace]
+    assert len(data["runs"]) == len(traced) > 10
+    assert [board["name"] for board in data["boards"]] == ["0", "1"]
+    for kept in traced:
+        key = (str(kept.seed), f"{kept.group}/{kept.label}")
+        (run,) = [run for run in data["runs"] if (run["board"], run["method"]) == key]
+        trace, shown = experiment.trace(kept), unpacked(run["packed"])
+        for name in ("values", "policy", "depth"):
+            assert np.array_equal(shown[name].reshape(kept.passes, -1), getattr(trace, name)), name
+        assert run["distance"] == kept.distance.tolist()
+        assert run["queries"]["improvement"]["root"] == list(kept.improvement["root"])
+
+
+def test_boards_carry_the_optimal_values_and_the_layout(results: Path) -> None:
+    experiment = load_experiment(results)
+    board = json.loads(experiment_explorer(experiment).text)["boards"][1]
+    model = experiment.models["size=10,discount=0.98,seed=1"]
+    arrays = unpacked(board["packed"])
+    assert np.array_equal(arrays["values"], model.values)
+    assert np.array_equal(arrays["cells"].reshape(-1, 2), model.layout.cells)
+    assert np.array_equal(arrays["walls"].reshape(10, 10), model.layout.walls)
+    assert board["goals"] == [list(cell) for cell in model.layout.goals]
+    assert board["places"] == ["start", "goal", "trap", "wall"]
+
+
+def test_too_many_traces_are_left_out_seed_by_seed_and_the_page_says_so(results: Path) -> None:
+    experiment = load_experiment(results)
+    explorer = experiment_explorer(experiment, most_bytes=1)
+    assert {run["board"] for run in json.loads(explorer.text)["runs"]} == {"0"}
+    assert explorer.omitted == "To keep the page small it shows 1 of 2 seeds."
+    assert experiment_explorer(experiment).omitted == ""
+
+
+def test_without_traces_there_is_no_explorer(results: Path) -> None:
+    experiment = load_experiment(results)
+    untraced = replace(experiment, records=tuple(replace(record, trace=None) for record in experiment.records))
+    page = report_page({"maze": untraced}, [], [])
+    assert 'id="explorer"' not in page
+    assert "#explorer" not in Checked(page).addresses
+
+
+def test_what_results_say_cannot_become_markup(results: Path) -> None:
+    evil = "</script><script>alert(1)</script>"
+    experiment = load_experiment(results)
+    records = tuple(replace(record, label=evil + record.label) for record in experiment.records)
+    claim = Claim("x", evil, evil, evil, [Judgement(evil, Verdict.FAILS, evil)], Verdict.FAILS, evil)
+    page = report_page({"maze": replace(experiment, records=records)}, [], [claim])
+    assert evil not in page
+    assert Checked(page).data["explorer-data"]["runs"][0]["label"].startswith(evil)
+
+
+def test_a_verdict_is_a_word_and_a_colour(results: Path) -> None:
+    claims = [Claim(v.name, "here", "it is so", "look", [], v, "") for v in Verdict]
+    page = report_page({"maze": load_experiment(results)}, [], claims)
+    for style, verdict in zip(("holds", "part", "not", "unknown"), Verdict, strict=True):
+        assert page.count(f'<span class="verdict {style}">{verdict.value}</span>') == 2  # its tally and its row
+
+
+def test_packing_puts_wide_items_first() -> None:
+    packed = pack({"bytes": np.arange(3, dtype=np.uint8), "floats": np.array([0.1, np.pi])})
+    assert [name for name, _, _ in packed["arrays"]] == ["floats", "bytes"]
+    assert unpacked(packed)["floats"].tolist() == [0.1, np.pi]
+
+
+# adalook report ----------------------------------------------------------------------------------------------------
+
+
+def test_report_without_results_says_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report"]) == 2
+    assert "Run adalook reproduce maze first" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_report_of_a_wrong_directory_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_same_experiment_twice_is_refused(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="same experiment"):
+        write_report([results, results], tmp_path)
+
+
+# adalook solve --report --------------------------------------------------------------------------------------------
+
+
+def solved(source: str, out: Path, *options: str) -> Checked:
+    assert main(["solve", source, "--report", "--out", str(out), *options]) == 0
+    return Checked((out / "report.html").read_text())
+
+
+def test_solve_report_of_a_maze_has_the_explorer_with_the_trace(tmp_path: Path) -> None:
+    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", "pi")
+    assert {"explorer", "convergence"} <= set(page.ids)
+    (run,) = page.data["explorer-data"]["runs"]
+    shown = unpacked(run["packed"])
+    maze = al.zoo.maze(size=12, seed=3)
+    again = al.solve(maze, al.PolicyIteration())
+    assert np.array_equal(shown["values"].reshape(-1, maze.num_states), [item.values for item in again.trace])
+    policies = shown["policy"].reshape(-1, maze.num_states)
+    assert np.array_equal(policies[1:], [item.policy for item in again.trace[:-1]])
+    assert np.array_equal(policies[0], maze.rewards.reshape(maze.num_states, -1).argmax(axis=1))
+
+
+def test_solve_report_without_layout_is_a_page_of_convergence(tmp_path: Path) -> None:
+    page = solved("zoo:forest", tmp_path)
+    assert "explorer" not in page.ids
+    assert "explorer-data" not in page.data
+    text = (tmp_path / "report.html").read_text()
+    assert "no layout" in text
+    assert "converged" in text
+    assert not (tmp_path / "trace.npz").exists()
+    trace = json.loads((tmp_path / "solution.json").read_text())["trace"]
+    assert page.data["convergence-data"]["changed"] == [entry["changed"] for entry in trace]
+
+
+def test_solve_report_needs_a_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "zoo:chain", "--report"]) == 2
+    assert "--out DIR" in capsys.readouterr().err
+
+
+def test_a_long_solve_shows_some_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MOST_TRACED", 1000)
+    monkeypatch.setattr(solution_page, "MOST_PASSES", 20)
+    page = solved("zoo:maze?size=12", tmp_path, "--method", "vi")
+    text = (tmp_path / "report.html").read_text()
+    about = json.loads((tmp_path / "solution.json").read_text())
+    (run,) = page.data["explorer-data"]["runs"]
+    numbers = [run["numbers"][entry] for entry in run["frames"]]
+    assert len(numbers) == 1000 // about["model"]["states"]
+    assert (numbers[0], numbers[-1]) == (0, about["passes"] - 1)
+    assert f"shows {len(numbers)} of {about['passes']} passes" in text
+    assert "The charts show" in text
+    assert sum(run["queries"]["improvement"]["shared"]) == about["queries"]["improvement"]["shared"]
+
+
+def test_a_model_too_large_for_the_explorer_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MOST_TRACED", 50)
+    page = solved("zoo:maze?size=12", tmp_path)
+    assert "explorer" not in page.ids
+    assert "too large for the explorer" in (tmp_path / "report.html").read_text()
+
+
+def test_the_worst_page_stays_below_five_megabytes(tmp_path: Path) -> None:
+    """Numbers without any pattern, as many as a trace may hold."""
+    states, frames = 3000, record.MOST_TRACED // 3000
+    random = np.random.default_rng(0)
+    layout = al.Layout(np.argwhere(np.ones((50, 60), bool)), np.zeros((50, 60), bool))
+    mdp = al.MDP(random.random((states, 2)), random.integers(0, states, (states, 2)), 0.5, layout=layout)
+    solution = al.solve(mdp)
+    noisy = replace(solution.trace[0], values=random.random(states), depth=random.integers(1, 9, states))
+    save_solution(replace(solution, trace=(noisy,) * frames), mdp, tmp_path, with_trace=True)
+    with np.load(tmp_path / "trace.npz") as saved:
+        arrays = dict(saved) | {"values": random.random((frames, states))}
+    np.savez(tmp_path / "trace.npz", **arrays)
+    about = json.loads((tmp_path / "solution.json").read_text())
+    about["trace_sha256"] = hashlib.sha256((tmp_path / "trace.npz").read_bytes()).hexdigest()
+    (tmp_path / "solution.json").write_text(json.dumps(about))
+    assert 3_000_000 < write_solution_page(tmp_path).stat().st_size < 5_000_000
+
+
+def test_a_trace_that_does_not_belong_is_refused(tmp_path: Path) -> None:
+    maze = al.zoo.maze(size=12)
+    save_solution(al.solve(maze), maze, tmp_path, with_trace=True)
+    content = (tmp_path / "trace.npz").read_bytes()
+    (tmp_path / "trace.npz").write_bytes(content[:-9])
+    with pytest.raises(FileError, match=re.escape("trace.npz")):
+        load_trace(tmp_path, load_solution(tmp_path))
+
+
+def test_a_solution_saved_without_trace_has_none(tmp_path: Path) -> None:
+    maze = al.zoo.maze(size=12)
+    save_solution(al.solve(maze), maze, tmp_path)
+    assert load_trace(tmp_path, load_solution(tmp_path)) is None
+    assert not (tmp_path / "trace.npz").exists()
+
+
+def test_the_given_initial_policy_is_the_first_of_the_trace(tmp_path: Path) -> None:
+    maze = al.zoo.maze(size=12)
+    start = np.random.default_rng(1).integers(0, 4, maze.num_states)
+    solution = al.solve(maze, initial_policy=start)
+    save_solution(solution, maze, tmp_path, with_trace=True, initial_policy=start)
+    trace = load_trace(tmp_path, load_solution(tmp_path))
+    assert np.array_equal(trace.policy[0], start)
+    assert trace.frames.tolist() == list(range(len(solution.trace)))

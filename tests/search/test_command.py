@@ -1,0 +1,95 @@
+"""`adalook search`: figures, files, picture, complaints."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from adalook.cli import main
+from adalook.errors import FileError
+from adalook.report.search_picture import draw_searches
+
+
+def lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_figures_as_json(capsys):
+    assert main(["search", "MinAtar/Breakout-v1", "--depth", "2", "--states", "3", "--json"]) == 0
+    searches = lines(capsys)
+    assert [search["step"] for search in searches] == [0, 10, 20]
+    for search in searches:
+        assert search["depth"] == len(search["path"]) == 2
+        assert search["tree_nodes"] == search["nodes"] + search["saved"] == 12
+        assert len(search["action_values"]) == 3
+
+
+def test_workers_and_seeds(capsys):
+    runs = []
+    for extra in (["--workers", "0"], ["--workers", "2"], ["--seed", "1"]):
+        assert main(["search", "MinAtar/Asterix-v1", "--states", "4", "--every", "40", "--json", *extra]) == 0
+        plain = [{k: v for k, v in search.items() if "seconds" not in k} for search in lines(capsys)]
+        runs.append(plain)
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "depths"),
+    [
+        ("zoo:maze?size=10", ["--depth", "4"], {4}),
+        ("CartPole-v1", ["--rule", "gap:1e-9", "--depth", "3"], {3}),
+        ("MinAtar/Freeway-v1", ["--rule", "quantile:2=1", "--states", "8"], {1, 2}),
+        ("MinAtar/Freeway-v1", ["--max-nodes", "3"], {1}),
+        ("MinAtar/Freeway-v1", ["--width", "1", "--depth", "6"], {6}),
+    ],
+)
+def test_every_kind_of_world_and_rule(capsys, env, options, depths):
+    assert main(["search", env, "--states", "2", "--json", *options]) == 0
+    assert {search["depth"] for search in lines(capsys)} == depths
+
+
+@pytest.mark.parametrize("env", ["MinAtar/Asterix-v1", "CartPole-v1"])
+def test_table_and_picture(tmp_path, capsys, env):
+    assert main(["search", env, "--depth", "2", "--states", "2", "--width", "3", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "nodes/s" in out
+    assert "2 searches" in out
+    assert (tmp_path / "search.png").read_bytes().startswith(b"\x89PNG")
+    about = json.loads((tmp_path / "search.json").read_text())
+    with np.load(tmp_path / "search.npz", allow_pickle=False) as arrays:
+        assert len(arrays["path_0"]) == len(about["searches"][0]["path"])
+
+
+def test_damaged_files_are_named(tmp_path):
+    with pytest.raises(FileError, match="cannot read the searches"):
+        draw_searches(tmp_path)
+    (tmp_path / "search.json").write_text('{"format": "adalook search", "format_version": 2, "searches": []}')
+    with pytest.raises(FileError, match="another format"):
+        draw_searches(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rule", "best"], "the rule is wrong"),
+        (["--rule", "gap:0"], "gap"),
+        (["--rule", "quantile:3=0.5"], "QuantileDepth"),
+        (["--depth", "0"], "--depth is wrong"),
+        (["--workers", "-1"], "--workers is wrong"),
+        (["--width", "0"], "width"),
+        (["--max-nodes", "0"], "nodes"),
+        (["--discount", "2"], "discount"),
+    ],
+)
+def test_complaints(capsys, options, words):
+    assert main(["search", "MinAtar/Breakout-v1", *options]) == 2
+    complaint = capsys.readouterr().err
+    assert words in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_an_unknown_world(capsys):
+    assert main(["search", "MinAtar/Brakeout-v1"]) == 2
+    assert "Breakout" in capsys.readouterr().err

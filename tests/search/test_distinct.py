@@ -1,0 +1,36 @@
+"""Observations that are kept once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adalook.search import FixedDepth, distinct, expander, search
+from adalook.search.distinct import DistinctObservations
+from tests.search.plain import assert_same, hashed_values, roots_along
+from tests.search.worlds import Graph
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.int16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (3,), (4, 2), (2, 3, 5)])
+def test_rows_are_distinct_and_bring_everything_back(dtype, shape):
+    rng = np.random.default_rng(0)
+    pool = DistinctObservations(shape, np.dtype(dtype))
+    batches = [rng.integers(0, 2, (size, *shape)).astype(dtype) for size in (5, 0, 40, 1, 100)]
+    places = np.concatenate([pool.add(batch) for batch in batches])
+    np.testing.assert_array_equal(pool.rows[places], np.concatenate(batches))
+    assert len({row.tobytes() for row in pool.rows}) == len(pool.rows)
+
+
+def test_different_rows_with_one_fingerprint_are_kept_apart(monkeypatch):
+    monkeypatch.setattr(distinct, "_fingerprints", lambda words: np.zeros(len(words), np.uint64))
+    pool = DistinctObservations((2,), np.dtype(np.int32))
+    assert pool.add(np.array([[1, 2], [2, 1], [1, 2]], np.int32)).tolist() == [0, 1, 0]
+
+
+def test_a_batch_may_bring_nothing_new(monkeypatch):
+    sim = Graph(2, 4, ends=0.0)
+    (root,) = roots_along(sim, 1, 1)
+    whole = search(sim, root, hashed_values, FixedDepth(3), discount=0.9)
+    monkeypatch.setattr(expander, "MOST_IN_BATCH", 1)
+    assert_same(search(sim, root, hashed_values, FixedDepth(3), discount=0.9), whole)

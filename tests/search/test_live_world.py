@@ -1,0 +1,69 @@
+"""A search leaves the live world alone: what follows is bit-equal to a twin's that never searched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.search import FixedDepth, Root, Workers, search
+from adalook.simulators.make import make_simulator
+from tests.search.plain import hashed_values
+
+WORLDS = {
+    "maze": lambda: make_simulator(al.zoo.maze(size=12, seed=0)),
+    "garnet": lambda: make_simulator(al.zoo.garnet(20, 3, 3, seed=0)),
+    "Breakout": lambda: make_simulator("MinAtar/Breakout-v1"),
+    "Seaquest": lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.1),
+    "Atari": lambda: make_simulator("ALE/Pong-v5"),
+    "Atari, a start of few lives": lambda: make_simulator("ALE/Breakout-v5", life_loss_ends=True),
+    "CartPole": lambda: make_simulator("CartPole-v1"),
+    "FrozenLake": lambda: make_simulator("FrozenLake-v1"),
+}
+
+
+def play(sim, rng, steps):
+    """What the next steps bring."""
+    seen = []
+    for _ in range(steps):
+        transition = sim.step(int(rng.integers(sim.num_actions)))
+        seen.append((transition.observation.tobytes(), transition.reward, transition.ended, transition.over))
+        if transition.over:
+            seen.append(sim.reset().tobytes())
+    return seen
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_fifty_searches_change_nothing(world):
+    sim, twin = WORLDS[world](), WORLDS[world]()
+    np.testing.assert_array_equal(sim.reset(seed=5), twin.reset(seed=5))
+    rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
+    depth = 1 if world.startswith("Atari") else 2
+    for i in range(50):
+        assert play(sim, rng, 3) == play(twin, other_rng, 3)
+        if sim.num_actions:
+            search(sim, Root.of(sim), hashed_values, FixedDepth(depth), discount=0.99, seed=i)
+    assert play(sim, rng, 200) == play(twin, other_rng, 200)
+
+
+def test_searches_by_workers_change_nothing():
+    sim, twin = make_simulator("MinAtar/Asterix-v1"), make_simulator("MinAtar/Asterix-v1")
+    rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
+    sim.reset(seed=5), twin.reset(seed=5)
+    with Workers(sim, 2) as workers:
+        for i in range(50):
+            search(sim, Root.of(sim), hashed_values, FixedDepth(2), discount=0.99, seed=i, expander=workers)
+            assert play(sim, rng, 3) == play(twin, other_rng, 3)
+    assert play(sim, rng, 200) == play(twin, other_rng, 200)
+
+
+def test_the_tree_does_not_foresee_what_the_live_world_draws():
+    """With its own randomness a tree is as good as any other draw: it is right about as often as chance allows."""
+    mdp = al.zoo.garnet(200, 2, 20, seed=0)
+    sim = make_simulator(mdp)
+    hits = 0
+    for i in range(200):
+        sim.reset(seed=i)
+        foreseen = sim.expand([sim.branch(sim.save(), seed=i)], [0]).observations[0, 0]
+        hits += int(sim.step(0).observation[0] == foreseen)
+    assert hits < 40

@@ -1,0 +1,85 @@
+"""Small worlds that are made to be searched: they merge, end, and can be as hostile as a test wants."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from adalook.simulators.base import Simulator, Transition
+
+
+class Graph(Simulator):
+    """A random deterministic graph: states merge often, some end, rewards are any floats."""
+
+    def __init__(self, num_states=12, num_actions=3, seed=0, ends=0.2, rewards=1.0):
+        rng = np.random.default_rng(seed)
+        self.num_actions, self.observation_shape, self.observation_dtype = num_actions, (2,), np.dtype(np.int16)
+        self._next = rng.integers(0, num_states, (num_states, num_actions))
+        self._rewards = rewards * rng.normal(size=(num_states, num_actions))
+        self._ends = rng.random(num_states) < ends
+        self._state = 0
+
+    def reset(self, seed=None):
+        self._state = int(np.random.default_rng(seed).integers(len(self._next)))
+        return self.observe()
+
+    def step(self, action):
+        reward = float(self._rewards[self._state, action])
+        self._state = int(self._next[self._state, action])
+        ended = bool(self._ends[self._state])
+        return Transition(self.observe(), reward, reward, ended, ended)
+
+    def save(self):
+        return self._state
+
+    def restore(self, state):
+        self._state = state
+
+    def observe(self):
+        return np.array([self._state // 2, 7], np.int16)  # two states look alike: equal leaves are not equal nodes
+
+    def pack(self, state):
+        return state.to_bytes(4, "little")
+
+    def unpack(self, data):
+        return int.from_bytes(data, "little")
+
+
+class Deadly(Graph):
+    """Kills its process, without a word, when a worker first takes `action` in `state`; `deaths` times in all."""
+
+    def __init__(self, folder, state, action, deaths, parent, **graph):
+        super().__init__(**graph)
+        self._trap, self._deaths, self._folder, self._parent = (state, action), deaths, Path(folder), parent
+
+    def step(self, action):
+        if (self._state, action) == self._trap and os.getpid() != self._parent:
+            died = len(list(self._folder.iterdir()))
+            if died < self._deaths:
+                (self._folder / str(died)).touch()
+                os._exit(9)
+        return super().step(action)
+
+
+class Raising(Graph):
+    """Has a bug."""
+
+    def step(self, action):
+        if action == 1:
+            raise KeyError("no such thing")
+        return super().step(action)
+
+
+class Slow(Graph):
+    """Takes its time."""
+
+    def __init__(self, *graph, seconds, **more):
+        super().__init__(*graph, **more)
+        self._seconds = seconds
+
+    def step(self, action):
+        time.sleep(self._seconds)
+        return super().step(action)

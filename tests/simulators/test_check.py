@@ -1,0 +1,297 @@
+"""The checker passes what is faithful, and finds the true fault in what is not."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from adalook.errors import ArgumentError, SimulatorError
+from adalook.simulators.base import Children
+from adalook.simulators.check import check_simulator
+from adalook.simulators.packing import pack_plain
+from tests.simulators.worlds import WORLDS, WindyWalk, make
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_our_worlds_are_faithful(name: str) -> None:
+    check_simulator(make(name), steps=20 if "ALE" in str(WORLDS[name][0]) else 40)
+
+
+def test_the_live_world_is_put_back() -> None:
+    sim = make("Asterix")
+    sim.reset(seed=3)
+    for _ in range(20):
+        sim.step(1)
+    before = sim.pack(sim.save())
+    check_simulator(sim)
+    assert sim.pack(sim.save()) == before
+
+
+def test_a_walk_must_have_steps() -> None:
+    with pytest.raises(ArgumentError, match="at least 1, got 0"):
+        check_simulator(make("chain"), steps=0)
+
+
+class SavesByReference(WindyWalk):
+    """Keeps its state in a list that it hands out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trail = [0] * 3
+
+    def step(self, action: int) -> Any:
+        self.trail[self.place % 3] += 1
+        return super().step(action)
+
+    def reset(self, seed: int | None = None) -> Any:
+        self.trail = [0] * 3
+        return super().reset(seed)
+
+    def save(self) -> Any:
+        return *super().save(), self.trail
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[:3])
+        self.trail = state[3]
+
+    def branch(self, state: Any, seed: int) -> Any:
+        return *super().branch(state[:3], seed), state[3]
+
+
+class ForgetsSpeed(WindyWalk):
+    def restore(self, state: Any) -> None:
+        self.place, _, self.rng.bit_generator.state = state
+
+    def observe(self) -> Any:
+        return np.array([self.place, 0], np.float32)
+
+
+class StopsWhenSaving(WindyWalk):
+    """Restores the same world each time, but not the one that was saved."""
+
+    def save(self) -> Any:
+        place, _, randomness = super().save()
+        return place, 0, randomness
+
+    def observe(self) -> Any:
+        return np.array([self.place, 0], np.float32)
+
+
+class ForgetsRandomness(WindyWalk):
+    def restore(self, state: Any) -> None:
+        self.place, self.speed, _ = state
+
+
+class DrawsFromGlobal(WindyWalk):
+    def step(self, action: int) -> Any:
+        self.place += random.random() < 0.3
+        return super().step(action)
+
+    def reset(self, seed: int | None = None) -> Any:
+        if seed is not None:
+            random.seed(seed)
+        return super().reset(seed)
+
+
+class Sticky(WindyWalk):
+    """Repeats its last action in one of four steps, as ALE does, and does not save it."""
+
+    last = 1
+
+    def reset(self, seed: int | None = None) -> Any:
+        self.last = 1
+        return super().reset(seed)
+
+    def step(self, action: int) -> Any:
+        self.last = self.last if self.rng.random() < 0.25 else action
+        return super().step(self.last)
+
+
+class ShowsOldScreen(WindyWalk):
+    """Draws its screen in steps only, as emulators do."""
+
+    screen = np.zeros(2, np.float32)
+
+    def draw(self) -> Any:
+        self.screen = super().observe()
+        return self.screen.copy()
+
+    def observe(self) -> Any:
+        return self.screen.copy()
+
+    def reset(self, seed: int | None = None) -> Any:
+        super().reset(seed)
+        return self.draw()
+
+    def step(self, action: int) -> Any:
+        transition = super().step(action)
+        return type(transition)(
+            self.draw(), transition.reward, transition.score, ended=transition.ended, over=transition.over
+        )
+
+
+class ReusesItsBuffer(WindyWalk):
+    def __init__(self) -> None:
+        super().__init__()
+        self.buffer = np.zeros(2, np.float32)
+
+    def observe(self) -> Any:
+        self.buffer[:] = self.place, self.speed
+        return self.buffer
+
+
+class ExpandsInTheLiveWorld(WindyWalk):
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        self._scratch = self
+        return super().expand(states, actions, out)
+
+    def close(self) -> None:
+        self._scratch = None
+
+
+class ExpandDrawsLiveNumbers(WindyWalk):
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        self.rng.random()
+        return super().expand(states, actions, out)
+
+
+class ExpandIsRandom(WindyWalk):
+    """Its children draw from a generator that belongs to no state."""
+
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        fresh = [self.branch(state, seed=int(np.random.default_rng().integers(2**32))) for state in states]
+        return super().expand(fresh, actions, out)
+
+
+class KeyIsThePlace(WindyWalk):
+    """As taking RAM for a key: what is not in it matters later."""
+
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        children = super().expand(states, actions, out)
+        keys = [bytes([child[0]]) for child in children.states]
+        return Children(children.states, children.observations, children.rewards, children.ended, keys)
+
+    def observe(self) -> Any:
+        return np.array([self.place, 0], np.float32)
+
+
+class NeverBranches(WindyWalk):
+    def branch(self, state: Any, seed: int) -> Any:
+        return state
+
+
+class BranchForesees(WindyWalk):
+    """Writes the seed down, and draws from the live generator all the same."""
+
+    def save(self) -> Any:
+        return *super().save(), 0
+
+    def restore(self, state: Any) -> None:
+        super().restore(state[:3])
+
+    def branch(self, state: Any, seed: int) -> Any:
+        return *state[:3], seed + 1
+
+
+class PacksAway(WindyWalk):
+    """Its packed states have lost the speed."""
+
+    def pack(self, state: Any) -> bytes:
+        return pack_plain((state[0], 0, state[2]))
+
+
+class Pickles(WindyWalk):
+    def pack(self, state: Any) -> bytes:
+        return pickle.dumps(state)
+
+    def unpack(self, data: bytes) -> Any:
+        return pickle.loads(data)
+
+
+class StateInTheClass(WindyWalk):
+    shared: ClassVar[dict[str, int]] = {"place": 0}
+
+    @property
+    def place(self) -> int:
+        return self.shared["place"]
+
+    @place.setter
+    def place(self, value: int) -> None:
+        self.shared["place"] = value
+
+
+class SeedIsIgnored(WindyWalk):
+    def reset(self, seed: int | None = None) -> Any:
+        return super().reset()
+
+
+class WrongType(WindyWalk):
+    def observe(self) -> Any:
+        return np.array([self.place, self.speed], np.float64)
+
+
+class IgnoresOut(WindyWalk):
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        return super().expand(states, actions)
+
+
+class StepAndExpandDisagree(WindyWalk):
+    """Clips rewards in steps only."""
+
+    def step(self, action: int) -> Any:
+        transition = super().step(action)
+        return type(transition)(transition.observation, 1.0, 1.0, ended=transition.ended, over=transition.over)
+
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        children = super().expand(states, actions, out)
+        return Children(children.states, children.observations, children.rewards - 2, children.ended, children.keys)
+
+
+class NotANumber(WindyWalk):
+    def step(self, action: int) -> Any:
+        transition = super().step(action)
+        return type(transition)(transition.observation, float("nan"), 0.0, ended=transition.ended, over=transition.over)
+
+
+FAULTS = {
+    SavesByReference: "a saved state changes when the live world moves on.*Let save copy",
+    ForgetsSpeed: "a restored world goes on differently.*not in what save returns, or restore does not put it back",
+    StopsWhenSaving: "a restored world goes on differently from the one that was saved",
+    ForgetsRandomness: r"randomness is not saved.*got self\.rng",
+    DrawsFromGlobal: r"randomness is not saved.*global generator of Python",
+    Sticky: "what was played before restore still has effects after it.*sticky",
+    ShowsOldScreen: "after restore, observe shows something else.*stale until the next step",
+    ReusesItsBuffer: "an observation changes when the world moves on.*Return a copy",
+    ExpandsInTheLiveWorld: "expand moves the live world.*Expand in a twin",
+    ExpandDrawsLiveNumbers: r"expand moves the live world: got self\.rng",
+    ExpandIsRandom: "expanding the same state and action twice gives different children",
+    KeyIsThePlace: "keys are not sound: two children of depth [123] have equal keys and different futures",
+    NeverBranches: r"foresees what the live world will draw.*steps draw from self\.rng.*Override branch",
+    BranchForesees: "branch foresees: whatever its seed",
+    PacksAway: "a state does not survive pack and unpack",
+    Pickles: "pack uses pickle",
+    StateInTheClass: "a twin shares state with the original",
+    SeedIsIgnored: "the same seed gives different episodes",
+    WrongType: r"reset returns a wrong observation: expected an array \(2,\) float32, got \(2,\) float64",
+    IgnoresOut: "expand ignores `out`",
+    StepAndExpandDisagree: "expand and step disagree about action 0: got step 1 pays 1 in one and",
+    NotANumber: "step returns a wrong reward: expected a finite number, got nan",
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)
+def test_each_fault_is_named(kind: Any) -> None:
+    with pytest.raises(SimulatorError, match=FAULTS[kind]):
+        check_simulator(kind())
+
+
+def test_shape_and_actions_must_be_declared() -> None:
+    class Undeclared(WindyWalk):
+        observation_shape = None
+
+    with pytest.raises(SimulatorError, match="observation_shape is wrong: expected a tuple"):
+        check_simulator(Undeclared())

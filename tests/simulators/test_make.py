@@ -1,0 +1,95 @@
+"""From names, models and environments to simulators; what is unknown or missing is said."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from typing import Any
+
+import gymnasium
+import pytest
+
+import adalook as al
+from adalook.errors import ArgumentError, MissingExtraError
+from adalook.simulators import extras
+from adalook.simulators.make import make_simulator
+from tests.simulators.worlds import make
+
+
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        ("ALE/Pong-v5", "AtariSimulator"),
+        ("MinAtar/Breakout-v1", "MinAtarSimulator"),
+        ("CartPole-v1", "GymSimulator"),
+        (gymnasium.make("CartPole-v1"), "GymSimulator"),
+        (al.zoo.chain(n=3), "TabularSimulator"),
+    ],
+)
+def test_each_world_finds_its_simulator(world: Any, kind: str) -> None:
+    assert type(make_simulator(world)).__name__ == kind
+
+
+def test_a_simulator_is_handed_back() -> None:
+    sim = make("chain")
+    assert make_simulator(sim) is sim
+    with pytest.raises(ArgumentError, match="takes no options: got start"):
+        make_simulator(sim, start=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("Catpole-v1", "expected CartPole-v0, CartPole-v1"),
+        ("Freeway", r"expected MinAtar/Freeway-v1, MinAtar/Freeway-v0, ALE/Freeway-v5\?"),
+        ("xyzzy", "an id such as ALE/Breakout-v5"),
+        ("MinAtar/Pong-v1", "MinAtar/Breakout-v1"),
+        ("ALE/Tutankam-v5", "ALE/Tutankham-v5"),
+    ],
+)
+def test_unknown_names_bring_near_ones(name: str, near: str) -> None:
+    with pytest.raises(ArgumentError, match=near):
+        make_simulator(name)
+
+
+@pytest.mark.parametrize(("world", "got"), [(3, "int"), (None, "NoneType"), ([], "list")])
+def test_other_things_are_refused(world: Any, got: str) -> None:
+    with pytest.raises(ArgumentError, match=f"there is no simulator for this: .*got {got}"):
+        make_simulator(world)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"MinAtarSimulator cannot be made so: .*'stickyness'"):
+        make_simulator("MinAtar/Breakout-v1", stickyness=1)
+
+
+@pytest.mark.parametrize(("name", "package"), [("ALE/Pong-v5", "ale_py"), ("CartPole-v1", "gymnasium")])
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
+    def missing(wanted: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {wanted!r}", name=wanted)
+
+    from adalook.simulators import emulator
+
+    emulator._roms.cache_clear()
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=rf"needs the package '{package}'.*pip install 'adalook\[search\]'"):
+        make_simulator(name)
+
+
+def test_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"needs the package 'minatar'.*pip install 'adalook\[search\]'"):
+        make_simulator("MinAtar/Breakout-v1")
+
+
+@pytest.mark.parametrize("name", ["chain", "Breakout", "CartPole", "Pong"])
+def test_simulators_travel_to_other_processes_as_twins(name: str) -> None:
+    sim = make(name)
+    sim.reset(seed=1)
+    twin = pickle.loads(pickle.dumps(sim))  # what multiprocessing does
+    assert type(twin) is type(sim)
+    state = sim.branch(sim.save(), 2)
+    there = twin.expand([twin.unpack(sim.pack(state))] * 2, [0, 1])
+    here = sim.expand([state] * 2, [0, 1])
+    assert there.observations.tobytes() == here.observations.tobytes()
+    assert there.keys == here.keys

@@ -1,0 +1,85 @@
+"""An MDP as a world: moves, rewards and chances are the model's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook.errors import ArgumentError, FileError
+from adalook.simulators.tabular import TabularSimulator, TabularState
+
+
+def test_a_deterministic_model_moves_as_it_says() -> None:
+    mdp = al.MDP(rewards=[[0.0, 1.0], [2.0, 0.0]], transitions=[[0, 1], [1, 0]], discount=0.9)
+    sim = TabularSimulator(mdp, start=1)
+    assert sim.reset(seed=0).tolist() == [1]
+    children = sim.expand([sim.save()] * 2, [0, 1])
+    assert children.observations.tolist() == [[1], [0]]
+    assert children.rewards.tolist() == [2.0, 0.0]
+    assert not children.ended.any()
+    step = sim.step(1)
+    assert (step.observation.tolist(), step.reward, step.ended, step.over) == ([0], 0.0, False, False)
+
+
+def test_branches_follow_the_models_chances() -> None:
+    row = [0.5, 0.3, 0.2]
+    mdp = al.MDP(rewards=np.zeros((3, 1)), transitions=np.tile(row, (3, 1, 1)), discount=0.9)
+    sim = TabularSimulator(mdp, start=0)
+    sim.reset(seed=0)
+    draws = 4000
+    children = sim.expand([sim.branch(sim.save(), seed) for seed in range(draws)], [0] * draws)
+    shares = np.bincount(children.observations.ravel(), minlength=3) / draws
+    assert np.abs(shares - row).max() < 4 * 0.5 / np.sqrt(draws)  # four standard deviations
+
+
+def test_live_steps_follow_the_models_chances() -> None:
+    row = [0.1, 0.9]
+    sim = TabularSimulator(al.MDP(np.zeros((2, 1)), np.tile(row, (2, 1, 1)), 0.9), start=0)
+    sim.reset(seed=1)
+    seen = [int(sim.step(0).observation[0]) for _ in range(4000)]
+    assert abs(np.mean(seen) - 0.9) < 4 * 0.3 / np.sqrt(4000)
+
+
+def test_nodes_of_one_depth_share_their_randomness() -> None:
+    sim = TabularSimulator(al.zoo.garnet(20, 3, 3, seed=0), start=0)
+    root = sim.branch(sim.save(), seed=1)
+    level = sim.expand([root] * 3, range(3)).states
+    assert len({state.randomness for state in level}) == 1
+    assert level[0].randomness != root.randomness
+
+
+def test_equal_states_of_a_deterministic_model_have_equal_keys_in_any_tree() -> None:
+    sim = TabularSimulator(al.zoo.chain(n=5), start=2)
+    one, other = (sim.expand([sim.branch(sim.save(), seed)], [0]).keys for seed in (1, 2))
+    assert one == other
+
+
+def test_starts_are_drawn_evenly() -> None:
+    sim = TabularSimulator(al.zoo.chain(n=3))
+    sim.reset(seed=0)
+    counts = np.bincount([int(sim.reset()[0]) for _ in range(2000)], minlength=5)
+    assert counts.min() > 300
+
+
+def test_models_that_withhold_actions_are_refused() -> None:
+    mdp = al.MDP(np.zeros((2, 2)), [[0, 1], [1, 0]], 0.9, mask=[[True, True], [True, False]])
+    with pytest.raises(ArgumentError, match="state 1 does not offer action 1"):
+        TabularSimulator(mdp)
+
+
+def test_start_must_be_a_state() -> None:
+    with pytest.raises(ArgumentError, match=r"a state 0\.\.6 or None, got 7"):
+        TabularSimulator(al.zoo.chain(n=5), start=7)
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 23, b"\xff" * 24])
+def test_damaged_states_are_refused(data: bytes) -> None:
+    with pytest.raises(FileError, match="not a packed tabular state"):
+        TabularSimulator(al.zoo.chain(n=5)).unpack(data)
+
+
+def test_packing_keeps_all() -> None:
+    sim = TabularSimulator(al.zoo.maze(size=8))
+    state: TabularState = sim.branch(sim.save(), 5)
+    assert sim.unpack(sim.pack(state)) == state
