@@ -12,18 +12,25 @@ import sys
 import time
 from typing import Any
 
+MOST_AT_ONCE = 256
+"""Nodes in one call: so that the time is looked at now and then, and memory stays small."""
 
-def grown(env: Any, state: Any, depth: int, num_actions: int) -> int:
-    """Make the tree below a state; returns its nodes."""
+
+def grown(env: Any, state: Any, depth: int, num_actions: int, deadline: float) -> int:
+    """Make the tree below a state, or as much of it as there is time for; returns how many nodes that took."""
     level, nodes = [state], 0
     for height in range(depth):
         states = [parent for parent in level for _ in range(num_actions)]
         actions = list(range(num_actions)) * len(level)
-        stepped = env.step_batch(actions=actions, states=states)
-        nodes += len(states)
-        children, ended = stepped[0], stepped[3]
-        if height + 1 < depth:
-            level = [child for child, end in zip(children, ended, strict=True) if not end]
+        level = []
+        for start in range(0, len(states), MOST_AT_ONCE):
+            some = slice(start, start + MOST_AT_ONCE)
+            stepped = env.step_batch(actions=actions[some], states=states[some])
+            nodes += len(states[some])
+            if height + 1 < depth:
+                level += [child for child, end in zip(stepped[0], stepped[3], strict=True) if not end]
+            if time.perf_counter() > deadline:
+                return nodes
     return nodes
 
 
@@ -48,11 +55,12 @@ def main() -> None:
     env = plangym.make(job["game"], n_workers=job["workers"], **options)
     num_actions = int(env.action_space.n)
     roots = roots_of(env, job["rollout"], job["every"])
-    grown(env, roots[0], 1, num_actions)
+    grown(env, roots[0], 1, num_actions, float("inf"))
     begin, nodes = time.perf_counter(), 0
+    deadline = begin + job["limit_seconds"]
     for root in roots:
-        nodes += grown(env, root, job["depth"], num_actions)
-        if time.perf_counter() - begin > job["limit_seconds"]:
+        nodes += grown(env, root, job["depth"], num_actions, deadline)
+        if time.perf_counter() > deadline:
             break
     seconds = time.perf_counter() - begin
     version = importlib.metadata.version("plangym")

@@ -67,7 +67,7 @@ def test_the_target_uses_the_head_of_the_transition_and_the_frozen_network() -> 
     chosen = net(torch.from_numpy(one.observations), 2)[0, one.actions[0]].item()
     errors = {depth: abs(chosen - one.returns[0] - 0.9**2 * value) for depth, value in frozen.items()}
     losses = {depth: 0.5 * error**2 if error < 1 else error - 0.5 for depth, error in errors.items()}
-    update = learn.update(one)
+    (update,) = learn.update([one])
     assert abs(update.loss - losses[2]) < 1e-5
     assert abs(update.loss - losses[1]) > 1e-3
     assert abs(update.mean_value - chosen) < 1e-6
@@ -76,7 +76,7 @@ def test_the_target_uses_the_head_of_the_transition_and_the_frozen_network() -> 
 def test_only_the_trunk_and_the_heads_of_the_batch_change() -> None:
     net = network()
     before = net.weights()
-    learner(net).update(batch([1, 3, 3, 1]))
+    learner(net).update([batch([1, 3, 3, 1])])
     changed = {name for name, weight in net.weights().items() if not np.array_equal(weight, before[name])}
     assert {name.split(".")[1] for name in changed if name.startswith("heads")} == {"1", "3"}
     assert any(name.startswith("trunk") for name in changed)
@@ -85,7 +85,7 @@ def test_only_the_trunk_and_the_heads_of_the_batch_change() -> None:
 def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
     ours, theirs = network(), network()
     data = batch([1, 2, 2, 3, 1, 2])
-    update = learner(ours).update(data)
+    (update,) = learner(ours).update([data])
     reference = learner(theirs)
     rows = torch.arange(6)
     values = torch.stack(
@@ -112,7 +112,7 @@ def test_ended_leaves_are_worth_their_return_alone() -> None:
     chosen = net(torch.from_numpy(data.observations), 2).detach().numpy()[np.arange(3), data.actions]
     size = np.abs(chosen - data.returns)
     expected = np.where(size < 1, 0.5 * size**2, size - 0.5).mean()
-    assert abs(learn.update(data).loss - expected) < 1e-6
+    assert abs(learn.update([data])[0].loss - expected) < 1e-6
 
 
 def test_balance_gives_rare_heads_the_weight_they_would_have_alone() -> None:
@@ -134,7 +134,7 @@ def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:
     for data, balance in ((rare, 0.0), (mixed, 1.0), (mixed, 0.0)):
         net = network()
         before = net.weights()
-        learner(net, head_balance=balance).update(data)
+        learner(net, head_balance=balance).update([data])
         moves.append(net.weights()["heads.3.weight"] - before["heads.3.weight"])
     np.testing.assert_allclose(moves[1], moves[0], atol=1e-6)
     assert np.abs(moves[2] - moves[0]).max() > 1e-4
@@ -144,7 +144,7 @@ def test_the_target_network_is_a_copy_that_stays_behind() -> None:
     net = network()
     learn = learner(net)
     assert all(np.array_equal(weight, net.weights()[name]) for name, weight in learn.target.weights().items())
-    learn.update(batch([1, 2, 3]))
+    learn.update([batch([1, 2, 3])])
     assert not np.array_equal(learn.target.weights()["trunk.conv.weight"], net.weights()["trunk.conv.weight"])
     learn.copy_to_target()
     assert all(np.array_equal(weight, net.weights()[name]) for name, weight in learn.target.weights().items())

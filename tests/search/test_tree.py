@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook.errors import ArgumentError
 from adalook.search import Budget, FixedDepth, Root, Status, search, search_many
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
@@ -86,8 +87,32 @@ def test_values_are_asked_for_once_per_level_and_once_per_observation():
         calls.append(depth)
         return hashed_values(observations, depth)
 
-    search_many(sim, roots, value_fn, FixedDepth(3), discount=0.9)
+    search_many(sim, roots, value_fn, FixedDepth(3), discount=0.9, every_level=True)
     assert calls == [1, 2, 3]
+
+
+def test_levels_that_nobody_asks_about_are_not_evaluated_and_change_nothing():
+    sim = Graph(25, 3, seed=5, ends=0.3)  # some trees end before the others
+    roots = roots_along(sim, 12, 1)
+    calls = []
+
+    def value_fn(observations, depth):
+        calls.append(depth)
+        return hashed_values(observations, depth)
+
+    for root in roots:
+        last = search(sim, root, value_fn, FixedDepth(3), discount=0.9)
+        full = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, every_level=True)
+        np.testing.assert_array_equal(last.action_values, full.action_values)
+        assert (last.depth, last.path, last.status, last.nodes) == (full.depth, full.path, full.status, full.nodes)
+        np.testing.assert_array_equal(last.leaf().observation, full.leaf().observation)
+    assert set(calls) == {3}
+    together = search_many(sim, roots, hashed_values, FixedDepth(3), discount=0.9)
+    for root, both in zip(roots, together, strict=True):
+        alone = search(sim, root, hashed_values, FixedDepth(3), discount=0.9)
+        np.testing.assert_array_equal(alone.action_values, both.action_values)
+    with pytest.raises(ArgumentError, match="every_level=True"):
+        next(result for result in together if [level.depth for level in result.levels] == [3]).leaf(depth=1)
 
 
 def test_the_path_leads_to_the_value_and_to_the_leaf():
@@ -112,7 +137,7 @@ def test_the_path_leads_to_the_value_and_to_the_leaf():
 def test_every_level_is_the_search_to_that_depth():
     sim = Graph(25, 3, seed=4, ends=0.2)
     for root in roots_along(sim, 10, 1):
-        deep = search(sim, root, hashed_values, FixedDepth(4), discount=0.9)
+        deep = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
         for level in deep.levels:
             expected = plain_action_values(sim, root, level.depth, 0.9)
             np.testing.assert_array_equal(level.action_values, expected)
@@ -143,7 +168,7 @@ def test_plain_trees_are_counted_exactly_however_deep():
 def test_a_wide_enough_beam_is_the_full_tree():
     sim = MinAtarSimulator("Freeway")
     for root in roots_along(sim, 4, 9):
-        full = search(sim, root, hashed_values, FixedDepth(4), discount=0.9)
+        full = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
         assert_same(search(sim, root, hashed_values, FixedDepth(4), discount=0.9, width=10**9), full)
 
 

@@ -56,7 +56,7 @@ def test_answers_do_not_depend_on_the_number_of_workers(count):
 def test_a_worker_that_is_killed_between_levels_is_replaced():
     sim = Graph(40, 4, seed=3, ends=0.05)
     (root,) = roots_along(sim, 1, 1)
-    expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9)
+    expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
     with Workers(sim, 2) as workers:
         before = workers.process_ids
 
@@ -65,10 +65,14 @@ def test_a_worker_that_is_killed_between_levels_is_replaced():
                 os.kill(workers.process_ids[0], signal.SIGKILL)
             return hashed_values(observations, depth)
 
-        assert_same(search(sim, root, murderous, FixedDepth(4), discount=0.9, expander=workers), expected)
+        assert_same(
+            search(sim, root, murderous, FixedDepth(4), discount=0.9, every_level=True, expander=workers), expected
+        )
         assert workers.process_ids[0] != before[0]
         assert workers.process_ids[1] == before[1]
-        assert_same(search(sim, root, hashed_values, FixedDepth(4), discount=0.9, expander=workers), expected)
+        assert_same(
+            search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True, expander=workers), expected
+        )
 
 
 @pytest.mark.parametrize("deaths", [1, 3])

@@ -113,6 +113,7 @@ class TreeActor:
             discount=self._discount,
             seed=seeds.tolist(),
             expander=self._expander,
+            every_level=self._store_shallow,
         )
         return [
             self._decision(result, result.action if other == NO_ACTION else other)

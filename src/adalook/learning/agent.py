@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -84,6 +85,7 @@ class Agent(ABC):
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
+                helper=ThreadPoolExecutor(1, "adalook-targets") if config.overlap else None,
             )
             worlds = Worlds(self.sim, config.envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
             replay = replay_of(self.sim, config, max(self.depths))
@@ -133,7 +135,8 @@ class Agent(ABC):
     ) -> tuple[Any, None]:
         """The action for an observation, or for the live state of a simulator.
 
-        An observation alone cannot be searched: the network's deepest head decides. Given a simulator the tree does.
+        An observation alone cannot be searched: the network's shallowest head, which has seen the most states, decides.
+        Given a simulator the tree does.
 
         Args:
             observation: (*observation_shape), a batch of them, or a simulator.
@@ -148,7 +151,7 @@ class Agent(ABC):
         if isinstance(observation, Simulator):
             return self._decide_live(observation, deterministic), None
         rows, single = self._as_batch(observation)
-        actions = self.evaluator.action_values(rows, self.depths[-1]).argmax(axis=1)
+        actions = self.evaluator.action_values(rows, self.depths[0]).argmax(axis=1)
         chosen = np.where(self._no_random_actions(len(rows), deterministic), actions, self._random_actions(len(rows)))
         return (int(chosen[0]) if single else chosen), None
 

@@ -123,8 +123,10 @@ def run_train(options: Train) -> int:
     from adalook.learning.runs import go_on, start
 
     directory = Path(options.out or options.resume)
+    agent = None
     if options.out:
-        start(directory, _new_agent(options))
+        agent = _new_agent(options)
+        start(directory, agent)
     else:
         _refuse_changes(options, directory)
     habits = dataclasses.replace(options.habits, progress=options.habits.progress and sys.stderr.isatty())
@@ -133,6 +135,7 @@ def run_train(options: Train) -> int:
         steps=options.steps or None,
         seconds=options.seconds or None,
         habits=habits,
+        agent=agent,
         report=lambda message: print(f"adalook: {message}", file=sys.stderr),
     )
     speed = outcome.step / outcome.seconds if outcome.seconds else 0.0

@@ -97,6 +97,8 @@ class Config:
     """cpu, cuda, or auto: cuda where there is one."""
     threads: int = 1
     """Threads of the network's arithmetic. Part of the run: another number gives other roundings."""
+    overlap: bool = False
+    """Compute targets on a second core while the first computes gradients. The results are the same, to the bit."""
     compression: Compression = "auto"
     """How the replay memory keeps frames: none, lz4, or auto: lz4 for stacked pictures and none for others."""
 
@@ -192,6 +194,7 @@ def atari() -> Config:
         learning_rate=1e-4,
         optimiser_epsilon=1e-8,
         square_decay=0.999,
+        overlap=True,
     )
 
 

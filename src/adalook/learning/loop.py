@@ -18,7 +18,7 @@ import numpy as np
 from adalook.arrays import IntArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
-from adalook.learning.replay import Replay
+from adalook.learning.replay import Batch, Replay
 from adalook.learning.targets import Learner, Update
 from adalook.learning.worlds import Episode, Worlds
 from adalook.simulators.base import Transition
@@ -115,15 +115,17 @@ class Trainer:
     def _learn(self, before: int, after: int) -> list[Update]:
         """The updates that fall due between two steps. Learning starts once the memory fills a batch."""
         config, updates = self.config, []
+        batches: list[Batch] = []
         for step in range(before + 1, after + 1):
             if step <= config.learning_starts_steps or len(self.replay) < config.batch_transitions:
                 continue
             if step % config.update_period_steps == 0:
-                batch = self.replay.sample(self._rngs["sampling"], config.batch_transitions)
-                updates.append(self.learner.update(batch))
+                batches.append(self.replay.sample(self._rngs["sampling"], config.batch_transitions))
             if step % config.target_period_steps == 0:
+                updates += self.learner.update(batches)
+                batches = []
                 self.learner.copy_to_target()
-        return updates
+        return updates + self.learner.update(batches)
 
     def state(self) -> dict[str, Any]:
         """All that later rounds depend on, as plain data and arrays."""

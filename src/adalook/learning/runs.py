@@ -61,6 +61,7 @@ def start(directory: Path, agent: Agent) -> None:
     """Make a new run of an untrained agent; an old one is never overwritten."""
     if (directory / DESCRIPTION).exists():
         raise FileError(f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose anew")
+    _ = agent.trainer  # a memory or a prior that cannot be is refused before anything is written
     with RunDirectory(directory):
         write_description(directory, agent.describe())
 
@@ -72,6 +73,7 @@ def go_on(
     seconds: float | None = None,
     habits: Habits | None = None,
     env: Any = None,
+    agent: Agent | None = None,
     report: Callable[[str], None] = warn,
 ) -> Outcome:
     """Train the agent of a run until it has taken so many steps, or trained for so many seconds, in all.
@@ -84,6 +86,7 @@ def go_on(
         seconds: of training; None: no limit.
         habits: None: the usual ones, without a line of progress.
         env: the world, if it has no name.
+        agent: what `start` was given, to spare making it again.
         report: hears about a checkpoint that could not be read.
     """
     if steps is None and seconds is None:
@@ -92,7 +95,7 @@ def go_on(
     description = read_description(directory)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory(directory))
-        agent = _kind(description).described(description, env)
+        agent = _kind(description).described(description, env) if agent is None else agent
         newest = run.load_newest(report)
         session = _Session(run, agent, newest, habits or Habits(progress=False), (last_step, last_second), stack)
         stopped = stack.enter_context(_stop_signals())

@@ -9,6 +9,8 @@ one step away, as for depth 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +71,8 @@ class Learner:
         optimiser: of `network`.
         discount: γ.
         head_balance: see `head_weights`.
+        device: where the networks are.
+        helper: computes targets while gradients are computed; None: one after the other.
     """
 
     def __init__(
@@ -80,7 +84,9 @@ class Learner:
         discount: float,
         head_balance: float,
         device: torch.device,
+        helper: Executor | None = None,
     ) -> None:
+        self._helper = helper
         self.network, self.target, self.optimiser = network, target, optimiser
         self._discount, self._head_balance, self._device = discount, head_balance, device
         self._trunk = {f"trunk.{name}": weight for name, weight in network.trunk.named_parameters()}
@@ -94,14 +100,26 @@ class Learner:
         """Q⁻ ← Q."""
         self.target.load_state_dict(self.network.state_dict())
 
-    def update(self, batch: Batch) -> Update:
-        """One step of gradient descent on a batch of n."""
-        rows, n = np.arange(len(batch.actions)), len(batch.actions)
+    def update(self, batches: Sequence[Batch]) -> list[Update]:
+        """One step of gradient descent for each batch.
+
+        Targets do not depend on the steps in between, so a helper may compute them meanwhile: the results are the same.
+        """
+        compute = map if self._helper is None else self._helper.map
+        wanted = compute(self._wanted, batches)
+        return [self._step(batch, targets) for batch, targets in zip(batches, wanted, strict=True)]
+
+    def _wanted(self, batch: Batch) -> FloatArray:
+        """y (n,)"""
         heads, places = self.network.heads_of(batch.depths)
         with torch.inference_mode():
-            leaf_values = self.target.of_heads(self._tensor(batch.leaves), heads).cpu().numpy()[rows, places]
-        wanted = bootstrap_targets(batch.returns, leaf_values, batch.depths, batch.ended, self._discount)
+            values = self.target.of_heads(self._tensor(batch.leaves), heads).cpu().numpy()
+        leaf_values = values[np.arange(len(places)), places]
+        return bootstrap_targets(batch.returns, leaf_values, batch.depths, batch.ended, self._discount)
 
+    def _step(self, batch: Batch, wanted: FloatArray) -> Update:
+        rows, n = np.arange(len(batch.actions)), len(batch.actions)
+        heads, places = self.network.heads_of(batch.depths)
         outputs = self.network.of_heads(self._tensor(batch.observations), heads)
         chosen = outputs.detach().cpu().numpy()[rows, places, batch.actions]
         errors = chosen - wanted

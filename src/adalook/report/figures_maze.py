@@ -99,9 +99,9 @@ def distances(maze: Experiment) -> Sketch | None:
     for number, (contender, colour) in enumerate(zip(fixed, shades, strict=True)):
         mean, deviation = _mean_distance(contender)
         iterations = np.arange(len(mean))
-        panel.fill_between(
-            iterations, np.maximum(mean - deviation, 0.0), mean + deviation, color=colour, alpha=0.12, lw=0
-        )
+        low, high = np.maximum(mean - deviation, 0.0), mean + deviation
+        # not from t = 0: the start is the same for all, far above, and its bands would bury the axis
+        panel.fill_between(iterations[1:], low[1:], high[1:], color=colour, alpha=0.12, lw=0)
         panel.plot(
             iterations,
             mean,

@@ -46,6 +46,10 @@ class Frozen:
         self._dtype = sim.observation_dtype
         self._observations: dict[int, Observations] = {}
 
+    def has(self, root: int) -> bool:
+        """Whether any leaf of a root has ended."""
+        return root in self._observations
+
     def observations(self, root: int) -> Observations:
         """(A, *observation_shape), made when a root's first leaf ends."""
         if root not in self._observations:
@@ -77,11 +81,9 @@ def best_leaves(nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: i
 
     Of leaves with equal values that of the level counts, and there the first.
     """
-    starts = run_starts(nodes.roots)
-    roots = nodes.roots[starts]
-    spans = list(zip(starts.tolist(), [*starts[1:].tolist(), len(nodes.roots)], strict=True))
+    roots, spans = _spans(nodes)
     first_actions = np.arange(bootstrapped.shape[1])
-    best = np.stack([lo + bootstrapped[lo:hi].argmax(axis=0) for lo, hi in spans])
+    best = np.array([lo + bootstrapped[lo:hi].argmax(axis=0) for lo, hi in spans])
     values = bootstrapped[best, first_actions]
     leaves = BestLeaves(
         roots,
@@ -92,13 +94,27 @@ def best_leaves(nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: i
         np.full(best.shape, depth),
         best,
     )
-    earlier = frozen.returns[roots] > values
-    for i in np.flatnonzero(earlier.any(axis=1)).tolist():
-        root, swap = int(roots[i]), earlier[i]
+    for i, root in enumerate(roots.tolist()):
+        if not frozen.has(root):
+            continue
+        swap = frozen.returns[root] > values[i]
         leaves.action_values[i, swap] = leaves.returns[i, swap] = frozen.returns[root, swap]
         leaves.observations[i, swap] = frozen.observations(root)[swap]
         leaves.ended[i, swap] = True
         leaves.depths[i, swap], leaves.nodes[i, swap] = frozen.depths[root, swap], frozen.nodes[root, swap]
-    for root, (lo, hi) in zip(roots.tolist(), spans, strict=True):
-        frozen.add(nodes, root, lo, hi, depth)
+    freeze(nodes, frozen, depth)
     return leaves
+
+
+def freeze(nodes: Nodes, frozen: Frozen, depth: int) -> None:
+    """Add the nodes of a level that have ended to what is frozen."""
+    if nodes.ended.any():
+        roots, spans = _spans(nodes)
+        for root, (lo, hi) in zip(roots.tolist(), spans, strict=True):
+            frozen.add(nodes, root, lo, hi, depth)
+
+
+def _spans(nodes: Nodes) -> tuple[IntArray, list[tuple[int, int]]]:
+    """The roots (n,) that have nodes in a level, and where those of each begin and end."""
+    starts = run_starts(nodes.roots)
+    return nodes.roots[starts], list(zip(starts.tolist(), [*starts[1:].tolist(), len(nodes.roots)], strict=True))

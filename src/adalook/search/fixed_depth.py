@@ -23,5 +23,8 @@ class FixedDepth(DepthRule):
     def __post_init__(self) -> None:
         whole_depth(self.max_depth, "the depth of FixedDepth")
 
+    def looks_at(self, depth: int) -> bool:
+        return False
+
     def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
         return np.ones(len(view.values), bool)

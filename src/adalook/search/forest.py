@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adalook.arrays import BoolArray, FloatArray, IntArray
-from adalook.search.best import BestLeaves, Frozen, best_leaves
+from adalook.search.best import BestLeaves, Frozen, best_leaves, freeze
 from adalook.search.budget import Budget
 from adalook.search.distinct import DistinctObservations
 from adalook.search.expander import Batch, Expander
@@ -45,15 +45,20 @@ class Forest:
         discount: float,
         width: int | None,
         budget: Budget,
+        every_level: bool,
     ) -> None:
         self._sim, self._value_fn, self._rule = sim, value_fn, rule
         self._discount, self._width, self._budget = discount, width, budget
+        self._every_level = every_level or width is not None or budget != Budget()
         self._deadline = math.inf if budget.seconds is None else time.perf_counter() + budget.seconds
         self._observations = np.stack([root.observation for root in roots])
         count = len(roots)
         self._levels: list[list[Level]] = [[] for _ in roots]
         self._status = [Status.DONE] * count
         self._tree_nodes = [0] * count
+        self._nodes: IntArray = np.zeros(count, np.int64)
+        """Steps simulated for each root, those up to the last level that was looked at in …"""
+        self._nodes_before: IntArray = np.zeros(count, np.int64)
         self._frozen = Frozen(count, sim)
         self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count
         """(depth, node) of the best leaf of each root"""
@@ -64,6 +69,7 @@ class Forest:
         self._references = _checked_references(self._rule.reference(self._observations, self._value_fn), len(states))
         frontier = Frontier(np.arange(len(states)), list(expander.plant(states)), None, [1] * len(states))
         kept: IntArray = np.arange(len(states))
+        spent = Seconds()
         for depth in range(1, self._rule.max_depth + 1):
             begin = time.perf_counter()
             try:
@@ -71,15 +77,24 @@ class Forest:
             except OutOfTimeError:
                 self._stop(np.unique(frontier.roots), Status.TIME_LIMIT)
                 return
+            self._count(frontier)
+            self._steps.append(_Step(nodes.via, kept))
             valuing = time.perf_counter()
+            if not self._looks_at(depth) and (alive := _alive_in_every_tree(nodes)) is not None:
+                freeze(nodes, self._frozen, depth)
+                kept, frontier = alive, _pick(nodes, alive)
+                expander.keep(frontier.handles)
+                spent += Seconds(expansion, 0.0, time.perf_counter() - begin - expansion)
+                continue
             values = leaf_values(nodes, self._value_fn, depth)
             valued = time.perf_counter()
-            self._steps.append(_Step(nodes.via, kept))
             bootstrapped = nodes.returns + self._discount**depth * values[:, None]
             best = best_leaves(nodes, bootstrapped, self._frozen, depth)
             view, distances = self._view(best, depth)
             bookkeeping = (valuing - begin - expansion) + (time.perf_counter() - valued)
-            self._record(frontier, nodes, best, distances, Seconds(expansion, valued - valuing, bookkeeping))
+            spent += Seconds(expansion, valued - valuing, bookkeeping)
+            self._record(nodes, best, distances, depth, spent)
+            spent = Seconds()
             if depth == self._rule.max_depth:
                 return
             grows = np.zeros(len(self._levels), bool)
@@ -105,25 +120,30 @@ class Forest:
         """What the rule gets to see, and the distances it makes of it."""
         values = best.action_values.max(axis=1)
         references = self._references[best.roots]
-        if depth == 1:
-            previous = references
-        else:
-            previous = np.array([self._levels[root][-1].value for root in best.roots.tolist()])
+        levels = [self._levels[root] for root in best.roots.tolist()]
+        previous = np.array([seen[-1].value if seen else references[i] for i, seen in enumerate(levels)])
         view = LevelView(depth, best.action_values, values, previous, references)
         return view, np.asarray(self._rule.distances(view), np.float64)
 
-    def _record(
-        self, frontier: Frontier, nodes: Nodes, best: BestLeaves, distances: FloatArray, seconds: Seconds
-    ) -> None:
-        """Add a level to the result of every root that has grown."""
+    def _looks_at(self, depth: int) -> bool:
+        """Whether anybody wants to know what the leaves of a level are worth."""
+        return self._every_level or depth == self._rule.max_depth or self._rule.looks_at(depth)
+
+    def _count(self, frontier: Frontier) -> None:
+        """Take note of the steps that a level took."""
         count = self._sim.num_actions
         for root, paths in zip(frontier.roots.tolist(), frontier.paths, strict=True):
             self._tree_nodes[root] += paths * count
-        expanded = np.bincount(frontier.roots, minlength=len(self._levels)) * count
+        self._nodes += np.bincount(frontier.roots, minlength=len(self._levels)) * count
+
+    def _record(self, nodes: Nodes, best: BestLeaves, distances: FloatArray, depth: int, seconds: Seconds) -> None:
+        """Add a level to the result of every root that has grown."""
+        expanded = self._nodes - self._nodes_before
+        self._nodes_before = self._nodes.copy()
         distinct = np.bincount(nodes.roots, minlength=len(self._levels))
         for i, root in enumerate(best.roots.tolist()):
             level = Level(
-                len(self._levels[root]) + 1,
+                depth,
                 best.action_values[i],
                 best.returns[i],
                 best.observations[i],
@@ -147,8 +167,7 @@ class Forest:
             candidates = _beam(nodes.roots, bootstrapped.max(axis=1), candidates, self._width)
         if self._budget.nodes is not None:
             planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * self._sim.num_actions
-            spent = np.array([sum(level.nodes for level in levels) for levels in self._levels])
-            over = alive & (spent + planned > self._budget.nodes)
+            over = alive & (self._nodes + planned > self._budget.nodes)
             self._stop(np.flatnonzero(over), Status.NODE_LIMIT)
             candidates = candidates[~over[nodes.roots[candidates]]]
         if len(candidates) and time.perf_counter() > self._deadline:
@@ -165,7 +184,7 @@ class Forest:
         return SearchResult(
             tuple(levels),
             self._path(root),
-            sum(level.nodes for level in levels),
+            int(self._nodes[root]),
             self._tree_nodes[root],
             self._status[root],
         )
@@ -209,6 +228,15 @@ class _Stopwatch:
     def close(self) -> None:
         """Tell whoever makes the batches that no more are wanted."""
         self._batches.close()
+
+
+def _alive_in_every_tree(nodes: Nodes) -> IntArray | None:
+    """The nodes that have not ended; None if all nodes of some tree have."""
+    if not nodes.ended.any():
+        return np.arange(len(nodes.ended))
+    alive: IntArray = np.flatnonzero(~nodes.ended)
+    every = len(run_starts(nodes.roots))
+    return alive if len(alive) and len(run_starts(nodes.roots[alive])) == every else None
 
 
 def _pick(nodes: Nodes, kept: IntArray) -> Frontier:

@@ -22,13 +22,16 @@ def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray
     alive = np.flatnonzero(~nodes.ended)
     if not len(alive):
         return values
-    rows, first = np.unique(nodes.rows[alive], return_index=True)
-    wanted = rows[np.argsort(first)]
-    everything = len(wanted) == len(nodes.observations) and bool((wanted[:-1] < wanted[1:]).all())
-    batch = nodes.observations if everything else nodes.observations[wanted]
+    shown = nodes.rows[alive]
+    if len(shown) == len(nodes.observations) and (shown[:-1] < shown[1:]).all():
+        wanted, batch = shown, nodes.observations  # as they are: nothing to pick, nothing to copy
+    else:
+        rows, first = np.unique(shown, return_index=True)
+        wanted = rows[np.argsort(first)]
+        batch = nodes.observations[wanted]
     by_row = np.empty(len(nodes.observations))
     by_row[wanted] = checked_values(value_fn(batch, depth), len(batch))
-    values[alive] = by_row[nodes.rows[alive]]
+    values[alive] = by_row[shown]
     return values
 
 

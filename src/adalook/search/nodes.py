@@ -105,6 +105,7 @@ class _Merger:
         self._kinds: dict[tuple[int, bytes, bool], int] = {}
         total = len(roots) * num_actions
         self._which = np.empty(total, np.intp)
+        self._batches = 0
         self.rewards: FloatArray = np.empty(total)
         """By position; the lists are by node."""
         self.first: list[int] = []
@@ -114,6 +115,7 @@ class _Merger:
 
     def add(self, batch: Batch) -> None:
         """Take in some children."""
+        self._batches += 1
         self.rewards[batch.positions] = batch.rewards
         owners = self._roots[batch.positions // self._num_actions].tolist()
         flags = batch.ended.tolist()
@@ -138,6 +140,9 @@ class _Merger:
             order: (n,) which of the lists' entries comes first, second, …
             which: (positions,) the node, in that order, that each child became.
         """
+        order = np.arange(len(self.first))
+        if self._batches == 1:
+            return order, self._which
         order = np.argsort(self.first, kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -146,6 +151,8 @@ class _Merger:
 
 def run_starts(ascending: IntArray) -> IntArray:
     """Where each run of equal numbers begins, for n >= 1 of them in order."""
+    if ascending[0] == ascending[-1]:
+        return np.zeros(1, np.intp)
     begins = np.empty(len(ascending), bool)
     begins[0] = True
     np.not_equal(ascending[1:], ascending[:-1], out=begins[1:])
@@ -167,9 +174,11 @@ def _best_returns(children: FloatArray, which: IntArray) -> tuple[FloatArray, In
         returns: (n, A) the best of each node.
         via: (n, A) the first position that attains it.
     """
+    positions = np.arange(len(which))[:, None]
+    if which[-1] == len(which) - 1:  # no two of them are equal: nodes are numbered as they come
+        return children, np.broadcast_to(positions, children.shape)
     order = np.argsort(which, kind="stable")
     starts = run_starts(which[order])
     returns = np.maximum.reduceat(children[order], starts, axis=0)
-    positions = np.arange(len(which))[:, None]
     through = np.where(children == returns[which], positions, len(which))
     return returns, np.minimum.reduceat(through[order], starts, axis=0)

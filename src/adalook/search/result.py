@@ -75,7 +75,7 @@ class Level:
     leaf_ended: BoolArray
     """(A,)"""
     nodes: int
-    """Steps simulated to make this level."""
+    """Steps simulated since the level looked at before."""
     distinct: int
     """Nodes that were left of them after merging."""
     distance: float
@@ -92,7 +92,7 @@ class SearchResult:
     """The answer of one search."""
 
     levels: tuple[Level, ...]
-    """Levels 1, 2, …, depth. The answer is that of the last."""
+    """Those that were looked at, the deepest last: the answer is that of the last."""
     path: tuple[int, ...]
     """Actions from the root to the best leaf; shorter than `depth` if that leaf has ended earlier."""
     nodes: int
@@ -103,7 +103,7 @@ class SearchResult:
 
     @property
     def depth(self) -> int:
-        return len(self.levels)
+        return self.levels[-1].depth
 
     @property
     def action_values(self) -> FloatArray:
@@ -126,7 +126,7 @@ class SearchResult:
 
     @property
     def distances(self) -> FloatArray:
-        """(depth,) what the rule went by at each level; NaN if it measures none."""
+        """(levels,) what the rule went by at each level; NaN if it measures none."""
         return np.array([level.distance for level in self.levels])
 
     @property
@@ -138,14 +138,21 @@ class SearchResult:
 
         Args:
             action: the first action; the best one if None.
-            depth: 1 … self.depth; the deepest if None. Where a beam has left the action no node at that depth, the
-                deepest level above it that has one is taken.
+            depth: 1 … self.depth; the deepest if None. Where that level was not looked at, or a beam has left the
+                action no node there, the deepest level above it that has one is taken.
         """
         action = self.action if action is None else action
         depth = self.depth if depth is None else depth
-        if not 1 <= depth <= self.depth:
-            raise ArgumentError("there is no such level", expected=f"a depth from 1 to {self.depth}", got=depth)
-        level = next(level for level in self.levels[depth - 1 :: -1] if level.action_values[action] > -np.inf)
+        known = [level for level in self.levels if level.depth <= depth and level.action_values[action] > -np.inf]
+        if not known or not 1 <= depth <= self.depth:
+            looked = ", ".join(str(level.depth) for level in self.levels)
+            raise ArgumentError(
+                "there is no such level",
+                expected=f"a depth from 1 to {self.depth}, of which were looked at: {looked}",
+                got=depth,
+                remedy="search with every_level=True to look at all of them",
+            )
+        level = known[-1]
         return Leaf(
             float(level.returns[action]),
             level.leaf_observations[action],

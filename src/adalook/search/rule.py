@@ -26,7 +26,7 @@ class LevelView:
     values: FloatArray
     """(n,) the best of them"""
     previous_values: FloatArray
-    """(n,) the same one level above; at depth 1 what `reference` returned"""
+    """(n,) the same at the level looked at before; at the first what `reference` returned"""
     references: FloatArray
     """(n,) what `reference` returned"""
 
@@ -36,6 +36,11 @@ class DepthRule(ABC):
 
     max_depth: int
     """No tree grows deeper than this."""
+
+    def looks_at(self, depth: int) -> bool:
+        """Whether `deeper` goes by what it sees at this depth. If not, that level's leaves need no values."""
+        del depth
+        return True
 
     def reference(self, observations: Observations, value_fn: ValueFunction) -> FloatArray:
         """(n,) a number for each root, from its observation, that distances are measured from. NaN if there is none."""

@@ -37,6 +37,7 @@ def search(
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
+    every_level: bool = False,
 ) -> SearchResult:
     """Look ahead from one root; the live world of `sim` is left alone.
 
@@ -44,13 +45,15 @@ def search(
         sim: the world.
         root: where to begin.
         value_fn: (observations (n, *observation_shape), depth) -> (n,) what leaves are worth. It is called once for
-            each level, with all its distinct observations; leaves that have ended are not asked about.
+            each level that is looked at, with all its distinct observations, but for leaves that have ended.
         rule: how deep to look, such as FixedDepth(3).
         discount: γ in (0, 1], for each step.
         seed: of the tree's own randomness, if the world has any.
         width: expand at most so many nodes of a level; None: all.
         budget: of nodes and time; None: no limit.
         expander: who steps the nodes, such as Workers(sim, 2); None: this process.
+        every_level: look at every level, also where neither the rule nor a beam or a budget needs to: for learners
+            that store the best leaf of each depth.
 
     >>> import adalook as al
     >>> from adalook.search import FixedDepth, Root, search
@@ -71,6 +74,7 @@ def search(
         width=width,
         budget=budget,
         expander=expander,
+        every_level=every_level,
     )[0]
 
 
@@ -85,6 +89,7 @@ def search_many(
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
+    every_level: bool = False,
 ) -> list[SearchResult]:
     """Look ahead from many roots at once: their leaves are evaluated together, their nodes expanded together.
 
@@ -96,7 +101,7 @@ def search_many(
     _check_arguments(roots, seeds, discount, width)
     if not roots:
         return []
-    forest = Forest(sim, roots, value_fn, rule, discount, width, budget or Budget())
+    forest = Forest(sim, roots, value_fn, rule, discount, width, budget or Budget(), every_level)
     with contextlib.ExitStack() as stack:
         grower = InProcess(sim) if expander is None else expander
         stack.callback(grower.clear)

@@ -1,0 +1,90 @@
+"""`adalook train` and `adalook evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adalook.cli import main
+from tests.learning.small import BREAKOUT
+
+SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
+
+
+def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What is wrong with the arguments: one line, and exit code 2."""
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("adalook: error: ")
+    assert error.count("\n") == 1
+    return error
+
+
+def test_train_resume_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "run")
+    assert main(["train", BREAKOUT, "--agent", "dqn", "--depth", "1", "--steps", "80", "--out", run, *SMALL]) == 0
+    assert "80 steps" in capsys.readouterr().out
+    assert main(["train", "--resume", run, "--steps", "120", "--no-tensorboard"]) == 0
+    assert "120 steps" in capsys.readouterr().out
+    assert main(["evaluate", run, "--episodes", "2", "--json", "--gif", str(tmp_path / "episode.gif")]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert len(about["scores"]) == 2
+    assert set(about["depths"]) == {"1"}
+    assert (tmp_path / "episode.gif").stat().st_size > 0
+    assert main(["evaluate", run, "--episodes", "2"]) == 0
+    assert "depth 1: 100.0%" in capsys.readouterr().out
+
+
+def test_settings_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    flags = ["--shares", "0.5", "0.25", "--shared-head", "True", "--prior", "self", "--discount", "0.9"]
+    assert main(["train", BREAKOUT, "--steps", "16", "--seed", "4", "--out", str(run), *SMALL, *flags]) == 0
+    described = json.loads((run / "config.json").read_text())
+    config = described["config"]
+    assert (described["agent"], described["env"], described["seed"]) == ("qldqn", BREAKOUT, 4)
+    assert (config["shares"], config["shared_head"], config["discount"]) == ([0.5, 0.25], True, 0.9)
+    assert config["batch_transitions"] == 32  # the preset's
+
+
+def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for flag in ("--target-period-steps", "--train-shallow-heads", "--head-balance", "--checkpoint-period-seconds"):
+        assert flag in text
+    assert "27000 for Atari" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([BREAKOUT, "--steps", "10"], "needs a directory"),
+        ([BREAKOUT, "--out", "RUN"], "needs an end"),
+        (["--steps", "10", "--out", "RUN"], "needs a world"),
+        (["MinAtar/Breakotu-v1", "--steps", "10", "--out", "RUN"], "no game"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "0"], "envs is out of range"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "many"], "--envs"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "2"], "no fixed depth"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--device", "abacus"], "device cannot be used"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--network", "table"], "numbered states"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--buffer-transitions", "10000000000"], "does not fit in memory"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--prior", "nowhere"], "is no run"),
+        (["--resume", "RUN", "--steps", "10"], "is no run"),
+    ],
+)
+def test_what_is_wrong_takes_one_line(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    placed = [str(tmp_path / "run") if word == "RUN" else word for word in arguments]
+    assert words in complaint(["train", *placed], capsys)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_resumed_run_keeps_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "run")
+    assert main(["train", BREAKOUT, "--agent", "dqn", "--steps", "8", "--out", run, *SMALL]) == 0
+    assert "got discount" in complaint(["train", "--resume", run, "--steps", "16", "--discount", "0.5"], capsys)
+    assert "got depth" in complaint(["train", "--resume", run, "--steps", "16", "--depth", "3"], capsys)
+    assert "holds a run already" in complaint(["train", BREAKOUT, "--steps", "16", "--out", run], capsys)
+    assert "is no run" in complaint(["evaluate", str(tmp_path)], capsys)
