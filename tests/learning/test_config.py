@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import adalook as al
+from adalook.commands.train import Settings, comments_on
 from adalook.errors import ArgumentError
-from adalook.learning.commands import Settings, comments_on
 from adalook.learning.config import Config, atari, config_for, minatar, tabular, vector
 from adalook.learning.habits import Habits
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.disk import sync_directory, failure, make_directory, replacing
+from adalook.disk import failure, make_directory, replacing, sync_directory
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.lock import DirectoryLock
 from adalook.learning.segments import Segment
