@@ -59,7 +59,10 @@ def sync_directory(directory: Path) -> None:
 def failure(verb: str, path: Path, error: Exception) -> FileError:
     """What the operating system refused, in our words."""
     code = getattr(error, "errno", None)
-    if code in (errno.ENOENT, errno.ENOTDIR):
+    in_the_way = _in_the_way(path) if code in (errno.ENOTDIR, errno.EEXIST) else None
+    if in_the_way is not None:
+        remedy = f"{in_the_way} is there already, and is no directory: choose another place"
+    elif code in (errno.ENOENT, errno.ENOTDIR):
         missing = not path.parent.is_dir()
         remedy = f"there is no directory {path.parent}: make it first" if missing else "check the name"
     else:
@@ -69,9 +72,15 @@ def failure(verb: str, path: Path, error: Exception) -> FileError:
             errno.EROFS: "save to a place that is not read-only",
             errno.ENOSPC: "free some space on that disk, or save elsewhere",
             errno.EDQUOT: "free some space on that disk, or save elsewhere",
+            errno.EFBIG: "files may not grow that large here: raise the limit (ulimit -f), or save elsewhere",
             errno.EISDIR: "this is a directory: add a file name",
         }.get(code or 0, "")
     return FileError(f"cannot {verb} {path}", got=getattr(error, "strerror", None) or error, remedy=remedy)
+
+
+def _in_the_way(path: Path) -> Path | None:
+    """What should be a directory, the path itself or one above it, and is something else."""
+    return next((place for place in (path, *path.parents) if os.path.lexists(place) and not place.is_dir()), None)
 
 
 def make_directory(directory: Path) -> None:

@@ -10,11 +10,12 @@ a kill, or damaged since, is simply run again, which gives the same line.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from adalook.disk import failure, replacing
 from adalook.errors import FileError
@@ -36,7 +37,7 @@ class Journal:
         self.lines, self.damaged = _read(path) if path.exists() else ([], 0)
         self.run: dict[str, Any] = self.lines.pop(0)["run"] if self.lines else run
         """What is being run, according to the first line."""
-        self._file: IO[bytes] | None = None
+        self._file: io.FileIO | None = None
 
     def open(self) -> None:
         """Get ready to append: afterwards the file holds all good lines and nothing else."""
@@ -44,7 +45,8 @@ class Journal:
             for body in ({"run": self.run}, *self.lines):
                 file.write(_line(body))
         try:
-            self._file = open(self._path, "ab")  # noqa: SIM115 (closed by __exit__)
+            # Without a buffer: what a full disk refused must not be tried again, and refused again, by close().
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by __exit__)
         except OSError as error:
             raise failure("write", self._path, error) from error
 
@@ -52,8 +54,7 @@ class Journal:
         """Returns when the line is safe on disk."""
         assert self._file is not None, "open() comes first"
         try:
-            self._file.write(_line(body))
-            self._file.flush()
+            _write_all(self._file, _line(body))
             os.fsync(self._file.fileno())
         except OSError as error:
             raise failure("write", self._path, error) from error
@@ -72,6 +73,13 @@ class Journal:
 def _line(body: dict[str, Any]) -> bytes:
     text = dumps(body)
     return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text[1:]}\n'.encode()
+
+
+def _write_all(file: io.FileIO, content: bytes) -> None:
+    """Also where the system takes it in pieces, as it does when a disk fills up: the next piece then says why."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _read(path: Path) -> tuple[list[dict[str, Any]], int]:

@@ -32,7 +32,7 @@ SHOWN = 3
 
 
 def versions() -> dict[str, str]:
-    """What results may depend on; machines that agree on it give the same bits."""
+    """What results depend on, next to the processor and how these libraries were built."""
     packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
     return {
         "python": platform.python_version(),

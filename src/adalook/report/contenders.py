@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from adalook.arrays import FloatArray
+from adalook.report.judgement import interval
 from adalook.report.records import Convention, Record
 from adalook.report.statistics import Estimate, ratio
 
 FIXED = "hpi"
 GROUPS = ("hpi", "tlpi", "qlpi", "aggregated", "wlpi", "few", "similar")
 """In the order of the paper's figure; the last three are ours."""
+LIKE_FOR_LIKE = Convention("shared", "simulated")
+"""Where every method is counted as WLPI always is: work that states share counts once."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,35 @@ def common_seeds(*everyone: Contender) -> list[int]:
 def cheapest(everyone: Iterable[Contender], convention: Convention) -> Contender | None:
     """The one with the lowest mean number of queries, in hindsight; the first among equals, None among none."""
     return min(everyone, key=lambda contender: contender.totals(convention).mean(), default=None)
+
+
+def largest_tried(best: Contender | None, fixed: Iterable[Contender]) -> bool:
+    """Whether the best fixed depth is the largest there is: then a still larger one may be better still.
+
+    The smallest depth is 1, where there is nothing beyond.
+    """
+    depths = {one.lookahead for one in fixed if one.group == FIXED}
+    return best is not None and len(depths) > 1 and best.lookahead == max(depths)
+
+
+def depth_name(best: Contender, fixed: Iterable[Contender]) -> str:
+    """The best fixed depth's name, with a warning where the depths tried end there."""
+    return f"{best.label}, the largest depth tried" if largest_tried(best, fixed) else best.label
+
+
+def wave_like_for_like(everyone: Iterable[Contender]) -> str:
+    """In one sentence: WLPI's count knows no convention, so a fair comparison counts the others as `shared`."""
+    there = list(everyone)
+    fixed = [one for one in there if one.group == FIXED]
+    wave = next((one for one in there if one.group == "wlpi"), None)
+    best = cheapest(fixed, LIKE_FOR_LIKE)
+    if wave is None or best is None:
+        return ""
+    gap = interval(cost_ratio(wave, best, LIKE_FOR_LIKE))
+    return (
+        "WLPI shares work between states, so its count is the same under tree, root and shared; like for like "
+        f"({LIKE_FOR_LIKE}) it takes {gap} × the best fixed depth ({depth_name(best, fixed)})."
+    )
 
 
 def cost_ratio(one: Contender, other: Contender, convention: Convention, confidence: float = 0.95) -> Estimate:

@@ -39,11 +39,17 @@ def document(title: str, body: str, data: dict[str, str]) -> str:
 
 def explorer_section(heading: str, intro: str, explorer: ExplorerData) -> str:
     """The explorer's HTML; its data go into the document as "explorer-data"."""
-    panels = "\n".join(fill("panel.html", side=side, title=f"Run {side.upper()}") for side in ("a", "b"))
+    meaning = explorer.meaning
+    panels = "\n".join(
+        fill("panel.html", side=side, title=f"Run {side.upper()}", distance=escape(meaning.distance))
+        for side in ("a", "b")
+    )
+    controls = fill("explorer.html", panels=panels, target=escape(meaning.target), values=escape(meaning.values))
+    warning = f'<p class="problem" role="note">{escape(explorer.warning)}</p>' if explorer.warning else ""
     note = f'<p class="note">{escape(explorer.omitted)}</p>' if explorer.omitted else ""
     return (
-        f'<section id="explorer"><h2>{escape(heading)}</h2>\n<p>{intro}</p>\n{note}\n'
-        f"{fill('explorer.html', panels=panels)}</section>"
+        f'<section id="explorer"><h2>{escape(heading)}</h2>\n{warning}<p>{intro}</p>\n{note}\n'
+        f"{controls}</section>"
     )
 
 

@@ -9,7 +9,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class Board:
 
     name: str
     layout: SavedLayout
-    values: FloatArray  # (S,) V*
+    values: FloatArray  # (S,) V*, or whatever else distances are measured to
     action_names: tuple[str, ...]
 
 
@@ -60,22 +60,39 @@ class Run:
     status: str
     numbers: Sequence[int]
     distance: Sequence[float | None]
-    changed: Sequence[int]
-    max_depth: Sequence[int]
+    changed: Sequence[int | None]
+    max_depth: Sequence[int | None]
     queries: Mapping[str, Any]
     prior: Mapping[str, Any] | None
     frames: Sequence[int]
     values: FloatArray  # (frames, S)
     policy: IntArray  # (frames, S) the policy that these are the values of
     depth: IntArray  # (frames, S) lookahead of the improvement that follows
+    returned: bool = False
+    """The last frame is the policy that was returned, which no pass started from."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the numbers of an explorer are, in words for its labels."""
+
+    values: str = "value of the policy"
+    target: str = "V*"
+    """What distances are measured to."""
+    distance: str = "distance"
+    optimal: bool = True
+    """Whether the boards' values are V*."""
 
 
 @dataclass(frozen=True)
 class ExplorerData:
-    """The explorer's part of a page: text to put into it, and a sentence on what was left out."""
+    """The explorer's part of a page: text to put into it, what its numbers are, and what readers must be told."""
 
     text: str
     omitted: str = ""
+    """What was left out."""
+    warning: str = ""
+    meaning: Meaning = Meaning()
 
 
 def experiment_explorer(experiment: Experiment, most_bytes: int = MOST_BYTES) -> ExplorerData | None:
@@ -99,12 +116,12 @@ def experiment_explorer(experiment: Experiment, most_bytes: int = MOST_BYTES) ->
         return None
     left = len(keys) - len(boards)
     omitted = f"To keep the page small it shows {len(boards)} of {len(keys)} seeds." if left else ""
-    return ExplorerData(_json({"boards": boards, "runs": runs}), omitted)
+    return ExplorerData(_content(boards, runs, Meaning()), omitted)
 
 
-def run_explorer(board: Board, run: Run, omitted: str = "") -> ExplorerData:
+def run_explorer(board: Board, run: Run, meaning: Meaning, *, omitted: str = "", warning: str = "") -> ExplorerData:
     """The explorer of a single run."""
-    return ExplorerData(_json({"boards": [_pack_board(board)], "runs": [_pack_run(run)]}), omitted)
+    return ExplorerData(_content([_pack_board(board)], [_pack_run(run)], meaning), omitted, warning, meaning)
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -211,6 +228,7 @@ def _pack_run(run: Run) -> dict[str, Any]:
         "queries": run.queries,
         "prior": run.prior,
         "frames": list(run.frames),
+        "returned": run.returned,
         "packed": pack(
             {
                 "values": run.values,
@@ -221,7 +239,8 @@ def _pack_run(run: Run) -> dict[str, Any]:
     }
 
 
-def _json(data: Any) -> str:
+def _content(boards: list[dict[str, Any]], runs: list[dict[str, Any]], meaning: Meaning) -> str:
     """JSON that can stand inside a <script> element, whatever names are in it."""
+    data = {"boards": boards, "runs": runs, "meaning": asdict(meaning)}
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")

@@ -154,12 +154,12 @@ def _mean_distance(contender: Contender) -> tuple[FloatArray, FloatArray]:
 
 
 def histograms(maze: Experiment) -> Sketch | None:
-    """Share of the states per effective lookahead in several iterations of PI."""
+    """Share of the states per effective lookahead in several iterations of PI, counted from 0 as in π_t."""
     records = [record for record in maze.records if record.effective_lookahead is not None]
     if not records:
         return None
     typical = int(np.median([record.iterations for record in records]))
-    chosen = np.unique(np.linspace(1, max(1, typical - 2), HISTOGRAM_PANELS).round().astype(int))
+    chosen = np.unique(np.linspace(0, max(0, typical - 3), HISTOGRAM_PANELS).round().astype(int))
     figure = new_figure(12.6, 3.1)
     axes = figure.subplots(1, len(chosen), sharey=True, squeeze=False).ravel()
     for panel, iteration in zip(axes, chosen, strict=True):
@@ -182,11 +182,11 @@ def _histogram(panel: Axes, records: list[Record], iteration: int) -> None:
     from matplotlib.ticker import PercentFormatter
 
     rows = [record.effective_lookahead for record in records if record.effective_lookahead is not None]
-    shares = np.array([row[iteration - 1] for row in rows if len(row) >= iteration])
+    shares = np.array([row[iteration] for row in rows if len(row) > iteration])
     mean = shares.mean(axis=0)
     deviation = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.zeros_like(mean)
     places = np.arange(len(mean))
-    tidy(panel, title=f"iteration {iteration}", x="effective lookahead h")
+    tidy(panel, title=f"iteration t = {iteration}", x="effective lookahead h")
     bars = panel.bar(places, mean, width=0.86, color=style_of("tlpi").colour)
     for bar in bars[:2]:
         bar.set(facecolor="white", edgecolor=style_of("qlpi").colour, hatch="////")

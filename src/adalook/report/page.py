@@ -225,7 +225,7 @@ def _made(experiments: Mapping[str, Experiment]) -> str:
     return (
         '<section id="made"><h2>How it was made</h2>\n'
         f"<p>With <code>{escape(commands)}</code>. Everything random is drawn from the seeds, so "
-        f"the same versions give the same numbers.</p>{''.join(parts)}</section>"
+        f"the same versions on the same machine give the same numbers.</p>{''.join(parts)}</section>"
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,19 @@ from adalook.disk import replacing
 from adalook.errors import FileError
 from adalook.report import MAKE_ONE, SavedSolution, SavedTrace, load_solution, load_trace
 from adalook.report.document import document, explorer_section, table
-from adalook.report.explorer import Board, ExplorerData, Run, run_explorer
+from adalook.report.explorer import Board, ExplorerData, Meaning, Run, run_explorer
 
 MOST_PASSES = 1000
 """So many passes go into the charts of a page."""
 MOST_ROWS = 60
 """So many go into its table."""
 
+NEAR_OPTIMUM = 1e-3
+"""Values stand for V* if they are certified to be nearer to it than this share of their own range."""
+
 CHARTS = {
     "loss": "Certified bound on the policy’s loss",
-    "distance": "Largest distance to the solution’s values",
+    "distance": "Largest distance to the returned values",
     "queries": "Queries to the model so far",
     "changed": "States whose action changed",
     "depth": "Deepest lookahead",
@@ -62,7 +66,7 @@ def solution_page(solution: SavedSolution, trace: SavedTrace | None) -> str:
     body = (
         f'<header class="top"><h1>{escape(name)}</h1>\n<p class="lead">{escape(_headline(about))}</p></header>\n<main>'
         f"<section><h2>The answer</h2>{table(_summary(about), 'summary')}</section>"
-        + (explorer_section("Explorer", EXPLORER_INTRO, explorer) if explorer else "")
+        + (explorer_section("Explorer", _explorer_intro(explorer.meaning), explorer) if explorer else "")
         + _convergence(passes, reason)
         + "</main>\n"
         f"<footer>Made by adalook {escape(about['adalook_version'])}. One file: it needs no network.</footer>"
@@ -73,8 +77,13 @@ def solution_page(solution: SavedSolution, trace: SavedTrace | None) -> str:
     return document(f"adalook: {name}", body, data)
 
 
-EXPLORER_INTRO = """The solve, iteration by iteration: what each cell is worth under the policy so far, how far that is
-from the solution’s values, which stand for V*, and how deep the method looked."""
+EVALUATED, JUST_VALUES = "value of the policy", "values"
+
+
+def _explorer_intro(meaning: Meaning) -> str:
+    worth = "what each cell is worth under the policy so far" if meaning.values == EVALUATED else "the values so far"
+    target = "the solution’s values, which stand for V*," if meaning.optimal else f"{meaning.target}, which are not V*,"
+    return f"The solve, iteration by iteration: {worth}, how far that is from {target} and how deep the method looked."
 
 
 class _Passes:
@@ -129,11 +138,20 @@ def _explorer(solution: SavedSolution, trace: SavedTrace | None, passes: _Passes
     if trace is None:
         return (
             None,
-            f"With {states:,} states in {len(passes.trace):,} passes this is too large for the explorer.",
+            f"With {states:,} states in {_passes(len(passes.trace))} this is too large for the explorer.",
         )
-    about = solution.about
+    fewer = len(trace.frames) < len(passes.trace)
+    omitted = f"To keep the page small it shows {len(trace.frames):,} of {_passes(len(passes.trace))}." if fewer else ""
+    run, warning = _run(solution.about, trace, passes), _warning(solution)
+    if not np.array_equal(solution.policy, trace.policy[-1]):
+        run = _with_returned(run, solution, len(passes.trace))
+    board = Board("", layout, solution.values, layout.action_names)
+    return run_explorer(board, run, _meaning(solution), omitted=omitted, warning=warning), ""
+
+
+def _run(about: dict[str, Any], trace: SavedTrace, passes: _Passes) -> Run:
     place = {number: index for index, number in enumerate(passes.shown)}
-    run = Run(
+    return Run(
         board="",
         method="",
         group="",
@@ -150,9 +168,47 @@ def _explorer(solution: SavedSolution, trace: SavedTrace | None, passes: _Passes
         policy=trace.policy,
         depth=trace.depth,
     )
-    fewer = len(trace.frames) < len(passes.trace)
-    omitted = f"To keep the page small it shows {len(trace.frames):,} of {len(passes.trace):,} passes." if fewer else ""
-    return run_explorer(Board("", layout, solution.values, layout.action_names), run, omitted), ""
+
+
+def _with_returned(run: Run, solution: SavedSolution, number: int) -> Run:
+    """A run with the solution as its last frame: a frame is what a pass started from, and from this none did."""
+
+    def free(counts: dict[str, list[int] | None]) -> dict[str, list[int] | None]:
+        return {name: None if steps is None else [*steps, 0] for name, steps in counts.items()}
+
+    return replace(
+        run,
+        numbers=[*run.numbers, number],
+        distance=[*run.distance, None],
+        changed=[*run.changed, None],
+        max_depth=[*run.max_depth, None],
+        queries={kind: free(counts) for kind, counts in run.queries.items()},
+        frames=[*run.frames, len(run.numbers)],
+        values=np.vstack([run.values, solution.values]),
+        policy=np.vstack([run.policy, solution.policy]),
+        depth=np.vstack([run.depth, np.zeros_like(run.depth[0])]),
+        returned=True,
+    )
+
+
+def _meaning(solution: SavedSolution) -> Meaning:
+    """Backups and sweeps give values that are no policy's; an early stop gives values that are not V*."""
+    ways = {str(entry["evaluation"]) for entry in solution.about["trace"]}
+    values = JUST_VALUES if any(way == "none" or way.startswith("sweeps") for way in ways) else EVALUATED
+    if not _warning(solution):
+        return Meaning(values)
+    return Meaning(values, target="the returned values", distance="distance to returned", optimal=False)
+
+
+def _warning(solution: SavedSolution) -> str:
+    """Why the solution's values must not be taken for V*; empty if they may."""
+    error = float(np.maximum(solution.upper - solution.values, solution.values - solution.lower).max())
+    status = solution.about["status"]
+    if status == "CONVERGED" and error <= NEAR_OPTIMUM * np.ptp(solution.values):
+        return ""
+    why = "" if status == "CONVERGED" else f"The solve stopped before it was done ({solution.about['message']}). "
+    bound = f"only certified to be within {error:.3g} of it" if np.isfinite(error) else "not certified at all"
+    return f"{why}V* is not known: the returned values are {bound}. Distances here are to these values, not to V*."
 
 
 def _headline(about: dict[str, Any]) -> str:
@@ -170,7 +226,7 @@ def _summary(about: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", f"{model['states']:,} states, {model['actions']} actions, discount {model['discount']:g}"),
         ("method", about["method"]),
         ("prior", f"{prior['kind']}, for {prior['queries']:,} queries that are not in the charts" if prior else ""),
-        ("iterations", f"{about['iterations']:,} that changed the policy, in {about['passes']:,} passes"),
+        ("iterations", f"{about['iterations']:,} that changed the policy, in {_passes(about['passes'])}"),
         ("certificate", "no finite bound" if loss is None else f"no state’s value is more than {loss:.3g} below V*"),
         ("values", low_high),
         ("queries to improve", improvement + ("; " + queries["note"] if "note" in queries else "")),
@@ -189,7 +245,7 @@ def _convergence(passes: _Passes, reason: str) -> str:
         if name != "distance" or known
     )
     fewer = len(passes.shown) < len(passes.trace)
-    notes = [reason, f"The charts show {len(passes.shown):,} of {len(passes.trace):,} passes." if fewer else ""]
+    notes = [reason, f"The charts show {len(passes.shown):,} of {_passes(len(passes.trace))}." if fewer else ""]
     note = "".join(f'<p class="note">{escape(text)}</p>' for text in notes if text)
     return (
         f'<section id="convergence"><h2>Convergence</h2>{note}\n<div class="convergence">{charts}</div>'
@@ -219,6 +275,10 @@ def _pass_table(passes: _Passes) -> str:
         f'<details><summary>{title}</summary><div class="scroll"><table><thead><tr>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div></details>"
     )
+
+
+def _passes(count: int) -> str:
+    return f"{count:,} pass" if count == 1 else f"{count:,} passes"
 
 
 def _short(number: float | None) -> str:

@@ -17,15 +17,23 @@ from adalook.errors import ArgumentError
 RESAMPLES = 10_000
 SEED = 20_230_207
 """Any number; fixed, so that figures and verdicts do not depend on the day."""
+FEWEST_SAMPLES = 5
+"""Below this a bootstrap interval is far too narrow (that of one sample is a point), so nothing is concluded from it."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its bootstrap interval; with one sample the interval is the number itself."""
+    """A number with its bootstrap interval, and how many samples it rests on."""
 
     value: float
     low: float
     high: float
+    samples: int
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are samples enough for the interval to mean something."""
+        return self.samples >= FEWEST_SAMPLES
 
     @property
     def above_zero(self) -> bool:
@@ -79,7 +87,8 @@ def mean(samples: object, confidence: float = 0.95) -> Estimate:
     True
     """
     (numbers,) = _samples(samples)
-    return Estimate(float(numbers.mean()), *_interval(_weights(len(numbers)) @ numbers, confidence))
+    interval = _interval(_weights(len(numbers)) @ numbers, confidence)
+    return Estimate(float(numbers.mean()), *interval, samples=len(numbers))
 
 
 def difference(first: object, second: object, confidence: float = 0.95) -> Estimate:
@@ -92,10 +101,25 @@ def ratio(first: object, second: object, confidence: float = 0.95) -> Estimate:
     """Mean of the first over mean of the second, over the same seeds; below 1 the first is cheaper.
 
     >>> ratio([1.0, 2.0], [2.0, 4.0])
-    Estimate(value=0.5, low=0.5, high=0.5)
+    Estimate(value=0.5, low=0.5, high=0.5, samples=2)
     """
     left, right = _samples(first, second)
     if right.min() <= 0.0:
         raise ArgumentError("a ratio cannot be taken", expected="positive numbers below", got=float(right.min()))
     weights = _weights(len(left))
-    return Estimate(float(left.mean() / right.mean()), *_interval((weights @ left) / (weights @ right), confidence))
+    interval = _interval((weights @ left) / (weights @ right), confidence)
+    return Estimate(float(left.mean() / right.mean()), *interval, samples=len(left))
+
+
+def geometric_mean(ratios: object, confidence: float = 0.95) -> Estimate:
+    """The mean of ratios that weighs half as much and twice as much alike.
+
+    >>> round(geometric_mean([0.5, 2.0, 0.5, 2.0]).value, 9)
+    1.0
+    """
+    (numbers,) = _samples(ratios)
+    if numbers.min() <= 0.0:
+        raise ArgumentError("a geometric mean cannot be taken", expected="positive numbers", got=float(numbers.min()))
+    logs = mean(np.log(numbers), confidence)
+    value, low, high = (float(np.exp(number)) for number in (logs.value, logs.low, logs.high))
+    return Estimate(value, low, high, logs.samples)

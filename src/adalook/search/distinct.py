@@ -7,7 +7,7 @@ for one. Fingerprints are weighted sums: reading 28 KB once is ten times faster 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,34 @@ from adalook.arrays import IntArray
 from adalook.simulators.base import Observations
 
 FEWEST_ROWS = 32
+
+
+class ObservationPool(Protocol):
+    """A place to keep observations in."""
+
+    @property
+    def rows(self) -> Observations:
+        """(m, *observation_shape)"""
+
+    def add(self, observations: Observations) -> IntArray:
+        """Take in n observations (n, *observation_shape); returns the row (n,) that each is kept in."""
+
+
+class EveryObservation:
+    """Keeps all of them: for levels whose leaves nobody evaluates, where looking for equal ones would be wasted."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._parts = [np.empty((0, *shape), dtype)]
+        self._count = 0
+
+    @property
+    def rows(self) -> Observations:
+        return self._parts[-1] if len(self._parts) == 2 else np.concatenate(self._parts)
+
+    def add(self, observations: Observations) -> IntArray:
+        self._parts.append(observations.copy())
+        self._count += len(observations)
+        return np.arange(self._count - len(observations), self._count)
 
 
 class DistinctObservations:

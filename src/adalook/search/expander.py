@@ -7,6 +7,7 @@ it does not matter who expanded what, or in which order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -32,6 +33,7 @@ class Batch:
     positions: IntArray
     """(n,)"""
     handles: Sequence[Handle]
+    """(n,) or none, for leaves"""
     observations: Observations
     """(n, *observation_shape), overwritten when the next batch is asked for"""
     rewards: FloatArray
@@ -39,6 +41,7 @@ class Batch:
     ended: BoolArray
     """(n,)"""
     keys: Sequence[bytes]
+    """(n,) or none, for leaves: then no two of them are taken for one"""
 
 
 class Expander(Protocol):
@@ -47,8 +50,11 @@ class Expander(Protocol):
     def plant(self, states: Sequence[State]) -> Sequence[Handle]:
         """Forget everything and hold these roots."""
 
-    def expand(self, nodes: Sequence[Handle]) -> Generator[Batch, None, None]:
-        """Take every action in every node. A caller that has seen enough closes the generator."""
+    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[Batch, None, None]:
+        """Take every action in every node. A caller that has seen enough closes the generator.
+
+        With `leaves` the children will never be expanded, and may come without handles and keys.
+        """
 
     def keep(self, nodes: Sequence[Handle]) -> None:
         """Only these, children of the last expansion, will be expanded further."""
@@ -59,7 +65,7 @@ class Expander(Protocol):
 
 def batch_size(sim: Simulator) -> int:
     """How many observations make a batch."""
-    each = int(np.prod(sim.observation_shape, dtype=np.int64)) * sim.observation_dtype.itemsize
+    each = math.prod(sim.observation_shape) * sim.observation_dtype.itemsize
     return max(1, min(MOST_IN_BATCH, BATCH_BYTES // max(each, 1)))
 
 
@@ -74,14 +80,16 @@ class InProcess:
     def plant(self, states: Sequence[State]) -> Sequence[Handle]:
         return list(states)
 
-    def expand(self, nodes: Sequence[Handle]) -> Generator[Batch, None, None]:
+    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[Batch, None, None]:
+        step = self._sim.expand_leaves if leaves else self._sim.expand
         count, size = self._sim.num_actions, len(self._observations)
         for start in range(0, len(nodes) * count, size):
             positions = np.arange(start, min(start + size, len(nodes) * count))
             states = [nodes[position // count] for position in range(start, start + len(positions))]
             out = self._observations[: len(positions)]
-            children = self._sim.expand(states, (positions % count).tolist(), out=out)
-            yield Batch(positions, children.states, out, children.rewards, children.ended, children.keys)
+            children = step(states, (positions % count).tolist(), out)
+            handles, keys = ((), ()) if leaves else (children.states, children.keys)
+            yield Batch(positions, handles, out, children.rewards, children.ended, keys)
 
     def keep(self, nodes: Sequence[Handle]) -> None:
         """States live as long as the tree refers to them."""

@@ -13,7 +13,7 @@ import numpy as np
 from adalook.arrays import BoolArray, FloatArray, IntArray
 from adalook.search.best import BestLeaves, Frozen, best_leaves, freeze
 from adalook.search.budget import Budget
-from adalook.search.distinct import DistinctObservations
+from adalook.search.distinct import DistinctObservations, EveryObservation, ObservationPool
 from adalook.search.expander import Batch, Expander
 from adalook.search.leaves import checked_values, leaf_values
 from adalook.search.nodes import Frontier, Nodes, OutOfTimeError, next_level, run_starts
@@ -110,8 +110,10 @@ class Forest:
         # Without a first level there is no answer: it is made whatever the time.
         deadline = math.inf if depth == 1 else self._deadline
         sim = self._sim
-        observations = DistinctObservations(sim.observation_shape, sim.observation_dtype)
-        with contextlib.closing(_Stopwatch(expander.expand(frontier.handles))) as batches:
+        kept = DistinctObservations if self._looks_at(depth) else EveryObservation
+        observations: ObservationPool = kept(sim.observation_shape, sim.observation_dtype)
+        children = expander.expand(frontier.handles, leaves=depth == self._rule.max_depth)
+        with contextlib.closing(_Stopwatch(children)) as batches:
             discount = self._discount ** (depth - 1)
             nodes = next_level(frontier, batches, sim.num_actions, discount, observations, deadline)
         return nodes, batches.seconds

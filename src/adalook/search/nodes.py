@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adalook.arrays import BoolArray, FloatArray, IntArray
-from adalook.search.distinct import DistinctObservations
+from adalook.search.distinct import ObservationPool
 from adalook.search.expander import Batch, Handle
 from adalook.simulators.base import Observations
 
@@ -60,7 +60,7 @@ def next_level(
     batches: Iterable[Batch],
     num_actions: int,
     discount_to_parent: float,
-    observations: DistinctObservations,
+    observations: ObservationPool,
     deadline: float,
 ) -> Nodes:
     """Merge the children of a frontier into the nodes of the next level.
@@ -98,11 +98,13 @@ def next_level(
 
 
 class _Merger:
-    """Keeps one of each kind of child. Kinds differ by root, key, or whether they have ended."""
+    """Keeps one of each kind of child. Kinds differ by root, key, or whether they have ended; leaves without keys are
+    all of a kind of their own, since merging them would save nothing.
+    """
 
-    def __init__(self, roots: IntArray, num_actions: int, observations: DistinctObservations) -> None:
+    def __init__(self, roots: IntArray, num_actions: int, observations: ObservationPool) -> None:
         self._roots, self._num_actions, self._observations = roots, num_actions, observations
-        self._kinds: dict[tuple[int, bytes, bool], int] = {}
+        self._kinds: dict[tuple[int, bytes | int, bool], int] = {}
         total = len(roots) * num_actions
         self._which = np.empty(total, np.intp)
         self._batches = 0
@@ -119,14 +121,16 @@ class _Merger:
         self.rewards[batch.positions] = batch.rewards
         owners = self._roots[batch.positions // self._num_actions].tolist()
         flags = batch.ended.tolist()
+        positions = batch.positions.tolist()
+        keys, handles = batch.keys or positions, batch.handles or [None] * len(flags)
         new: list[int] = []
-        for i, position in enumerate(batch.positions.tolist()):
-            node = self._kinds.setdefault((owners[i], batch.keys[i], flags[i]), len(self._kinds))
+        for i, position in enumerate(positions):
+            node = self._kinds.setdefault((owners[i], keys[i], flags[i]), len(self._kinds))
             self._which[position] = node
             if node == len(self.first):
                 new.append(i)
                 self.first.append(position)
-                self.handles.append(batch.handles[i])
+                self.handles.append(handles[i])
                 self.ended.append(flags[i])
             elif position < self.first[node]:  # of equal nodes any may stand for the others, but their order is fixed
                 self.first[node] = position

@@ -77,7 +77,7 @@ class Level:
     nodes: int
     """Steps simulated since the level looked at before."""
     distinct: int
-    """Nodes that were left of them after merging."""
+    """Nodes that were left of them after merging; leaves of the last possible level are not merged."""
     distance: float
     """What the rule went by, if it measures one; else NaN."""
     seconds: Seconds

@@ -40,6 +40,8 @@ class Expand:
     """(n,) the numbers that the children get"""
     half: int
     """Which half of the shared memory the observations go to."""
+    leaves: bool
+    """The children will not be expanded: the worker forgets them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,10 @@ class _Worker:
     def _expand(self, request: Expand) -> Expanded:
         states = [self._states[node] for node in request.nodes.tolist()]
         out = self._observations[request.half, : len(states)]
-        children = self._sim.expand(states, request.actions.tolist(), out=out)
+        step = self._sim.expand_leaves if request.leaves else self._sim.expand
+        children = step(states, request.actions.tolist(), out)
+        if request.leaves:
+            return Expanded(children.rewards, children.ended, [])
         self._states.update(zip(request.children.tolist(), children.states, strict=True))
         return Expanded(children.rewards, children.ended, [_short(key) for key in children.keys])
 

@@ -141,13 +141,13 @@ class Workers:
     ) -> None:
         self.close()
 
-    def expand(self, nodes: Sequence[int]) -> Generator[Batch, None, None]:
+    def expand(self, nodes: Sequence[int], leaves: bool = False) -> Generator[Batch, None, None]:
         children = self._lineage.number_children(nodes, self._sim.num_actions)
         running: list[deque[_Task]] = [deque() for _ in range(self.count)]
         try:
             queues = self._assign(nodes)
             for index in range(self.count):
-                self._feed(index, nodes, children, queues[index], running[index])
+                self._feed(index, nodes, children, queues[index], running[index], leaves)
             while any(running):
                 for index in self._ready(running):
                     answer = self._receive(index)
@@ -156,9 +156,10 @@ class Workers:
                         running[index].clear()
                     else:
                         task = running[index].popleft()
-                        self._processes[index].holds.update(children[task.positions].tolist())
+                        if not leaves:
+                            self._processes[index].holds.update(children[task.positions].tolist())
                         yield self._batch(index, task, children, answer)
-                    self._feed(index, nodes, children, queues[index], running[index])
+                    self._feed(index, nodes, children, queues[index], running[index], leaves)
         except GeneratorExit:  # the caller has seen enough
             self._drain(running)
         except BaseException:  # who knows what is still in the pipes: the next search begins with new processes
@@ -216,6 +217,7 @@ class Workers:
         children: IntArray,
         queue: deque[IntArray],
         running: deque[_Task],
+        leaves: bool,
     ) -> None:
         """Hand a worker its next tasks, into whichever half of its memory is free."""
         count = self._sim.num_actions
@@ -226,7 +228,7 @@ class Workers:
             for node in np.unique(parents).tolist():
                 if node not in self._processes[index].holds:
                     self._hold(index, self._lineage.recipe(node))
-            self._send(index, Expand(parents, positions % count, children[positions], task.half))
+            self._send(index, Expand(parents, positions % count, children[positions], task.half, leaves))
             running.append(task)
 
     def _batch(self, index: int, task: _Task, children: IntArray, answer: Expanded) -> Batch:

@@ -151,6 +151,16 @@ class AtariSimulator(Simulator):
         return np.frombuffer(b"".join(self._frames), np.uint8).reshape(self.observation_shape).copy()
 
     def expand(self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None) -> Children:
+        return self._expand(states, actions, out, leaves=False)
+
+    def expand_leaves(
+        self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None
+    ) -> Children:
+        return self._expand(states, actions, out, leaves=True)
+
+    def _expand(
+        self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None, leaves: bool
+    ) -> Children:
         if self._tree is None:
             self._tree = Emulator(self._game, self._frame_skip)
         emulator = self._tree
@@ -159,26 +169,25 @@ class AtariSimulator(Simulator):
         observations: Observations = out if out is not None and in_place else self._room_for(n)
         pixels = observations.data.cast("B") if n else memoryview(b"")
         rewards, ended = np.empty(n), np.empty(n, bool)
-        children, keys = [], []
+        children: list[AtariState] = []
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             emulator.restore(state.machine)
             rewards[i] = self._reward(emulator.play(int(action)))
-            child = self._child(state, emulator)
-            ended[i] = emulator.over or (self._life_loss_ends and child.lives < state.lives)
-            children.append(child)
-            keys.append(self.key(child))
-            for j, frame in enumerate(child.frames, STACK * i):
-                pixels[j * _PIXELS : (j + 1) * _PIXELS] = frame
+            ended[i] = emulator.over or (self._life_loss_ends and emulator.lives < state.lives)
+            frame = emulator.frame.tobytes()
+            if not leaves:
+                children.append(self._child(state, emulator, frame))
+            for j, shown in enumerate((*state.frames[1:], frame), STACK * i):
+                pixels[j * _PIXELS : (j + 1) * _PIXELS] = shown
         if out is not None and not in_place:
             out[...] = observations
             observations = out
-        return Children(children, observations, rewards, ended, keys)
+        return Children(children, observations, rewards, ended, [self.key(child) for child in children])
 
     def _room_for(self, n: int) -> Observations:
         return np.empty((n, *self.observation_shape), np.uint8)
 
-    def _child(self, parent: AtariState, emulator: Emulator) -> AtariState:
-        frame = emulator.frame.tobytes()
+    def _child(self, parent: AtariState, emulator: Emulator, frame: bytes) -> AtariState:
         frames = (*parent.frames[1:], frame)
         digests = (*parent.digests[1:], _digest(frame))
         played = parent.played + self._frame_skip

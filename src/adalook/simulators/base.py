@@ -51,6 +51,7 @@ class Children:
     """What n expansions brought, struct of arrays."""
 
     states: list[State]
+    """(n,) or none, see `Simulator.expand_leaves`"""
     observations: Observations
     """(n, *observation_shape)"""
     rewards: FloatArray
@@ -58,7 +59,7 @@ class Children:
     ended: BoolArray
     """(n,) such states are never expanded. Time limits bind the live world: a look ahead goes past them if it can."""
     keys: list[bytes]
-    """(n,) children with equal keys, made by equally many steps from one root, have equal observations and futures"""
+    """(n,) or none; children with equal keys, equally many steps from one root, have equal observations and futures"""
 
 
 class Simulator(ABC):
@@ -143,6 +144,15 @@ class Simulator(ABC):
             observations[i] = transition.observation
             rewards[i], ended[i] = transition.reward, transition.ended or transition.over
         return Children(children, observations, rewards, ended, keys)
+
+    def expand_leaves(
+        self, states: Sequence[State], actions: Sequence[int], out: Observations | None = None
+    ) -> Children:
+        """As `expand`, for children that will never be expanded: their states and keys may be left out.
+
+        Most nodes of a tree are leaves, so worlds where saving and keys cost something override it.
+        """
+        return self.expand(states, actions, out)
 
     def twin(self) -> Simulator:
         """Another simulator made in the same way, sharing nothing with this one."""

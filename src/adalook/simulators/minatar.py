@@ -139,23 +139,34 @@ class MinAtarSimulator(Simulator):
     def expand(
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
+        return self._expand(states, actions, out, leaves=False)
+
+    def expand_leaves(
+        self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
+    ) -> Children:
+        return self._expand(states, actions, out, leaves=True)
+
+    def _expand(
+        self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None, leaves: bool
+    ) -> Children:
         n = len(states)
         observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
         images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
         rewards, ended = np.empty(n), np.empty(n, bool)
-        children, keys = [], []
+        children: list[MinAtarState] = []
         game, fields = self._tree, self._fields
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             fields.write(game, state)
             before = state.randomness
             game.random = before.draws() if isinstance(before, Randomness) else _generator(before)
             rewards[i], ended[i], played = self._act(game, int(action), state.last_action)
-            after = before.next() if isinstance(before, Randomness) else _twister(game.random)
-            child = fields.read(game, played, after)  # its maps are the tree game's, which the next write replaces
-            children.append(child)
-            keys.append(self.key(child))
             images[i] = game.state()
-        return Children(children, observations, rewards, ended, keys)
+            if not leaves:
+                after = before.next() if isinstance(before, Randomness) else _twister(game.random)
+                children.append(
+                    fields.read(game, played, after)
+                )  # its maps are the tree's: the next write replaces them
+        return Children(children, observations, rewards, ended, [self.key(child) for child in children])
 
     def key(self, state: MinAtarState) -> bytes:
         """All that a state's future depends on; what was last played only if actions are sticky."""

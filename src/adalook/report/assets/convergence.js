@@ -10,7 +10,7 @@ function startConvergence() {
     if (svg) drawChart(svg, { lines: [{ name: "a", x: run.numbers, y, mark: null }], axis, across: "pass", up });
   };
   chart("loss", run.policy_loss, logAxis, "certified loss");
-  chart("distance", run.distance, logAxis, "largest distance to the solution's values");
+  chart("distance", run.distance, logAxis, "largest distance to the returned values");
   chart("changed", run.changed, countAxis, "states whose action changed");
   chart("depth", run.max_depth, countAxis, "deepest lookahead");
   chart("queries", cumulative(run, convention), countAxis, "queries so far");

@@ -11,6 +11,7 @@ class Explorer {
     this.charts = {};
     this.timer = null;
     this.turn = 0;
+    this.pinned = ""; // the cell that stays when the pointer leaves
     for (const side of ["a", "b"]) this.mazes[side] = new Maze(this.part(`canvas-${side}`));
     this.state = this.#defaults();
     this.#readHash();
@@ -40,14 +41,16 @@ class Explorer {
     if (!location.hash.includes("=")) return false;
     const wanted = new URLSearchParams(location.hash.slice(1));
     for (const [name, text] of wanted) {
-      if (name in this.state) this.state[name] = typeof this.state[name] === "number" ? Number(text) || 0 : text;
+      if (Object.hasOwn(this.state, name)) this.state[name] = typeof this.state[name] === "number" ? Number(text) || 0 : text;
     }
     const methods = this.runs.on(this.state.seed).map((run) => run.method);
     const defaults = this.#defaults();
     if (!methods.length) this.state.seed = defaults.seed;
     for (const side of ["a", "b"]) if (!methods.includes(this.state[side])) this.state[side] = defaults[side];
-    if (!(this.state.colour in LOOKS)) this.state.colour = "value";
-    if (!CONVENTIONS.includes(this.state.count)) this.state.count = CONVENTIONS[0];
+    if (!Object.hasOwn(LOOKS, this.state.colour)) this.state.colour = defaults.colour;
+    if (!CONVENTIONS.includes(this.state.count)) this.state.count = defaults.count;
+    if (!["iterations", "queries"].includes(this.state.over)) this.state.over = defaults.over;
+    this.pinned = this.state.cell;
     return true;
   }
 
@@ -99,7 +102,7 @@ class Explorer {
     const key = [this.state.colour, this.state.seed, this.state.a, this.state.b].join("|");
     if (this.lookKey !== key) {
       this.lookKey = key;
-      this.look = LOOKS[this.state.colour](board, Object.values(traces));
+      this.look = LOOKS[this.state.colour](board, Object.values(traces), this.runs.meaning);
       drawLegend(this.part("legend"), this.look);
     }
     return this.look;
@@ -109,18 +112,30 @@ class Explorer {
     const run = this.run(side), frame = this.frame(side), entry = run.frames[frame];
     const cell = this.state.cell ? this.state.cell.split(",").map(Number) : null;
     this.mazes[side].draw({ board, trace, frame, look, arrows: Boolean(this.state.arrows), cell });
-    const ended = this.state.t > frame || frame === run.frames.length - 1;
+    const returned = this.#isReturned(run, frame);
     const numbers = {
-      iteration: run.numbers[entry] + (ended ? `, its last: ${run.status.toLowerCase().replaceAll("_", " ")}` : ` of ${run.numbers.at(-1)}`),
+      iteration: run.numbers[entry] + this.#standing(run, frame),
       prior: priorInWords(run.prior, this.state.count),
-      distance: short(run.distance[entry]),
+      distance: returned ? "–" : short(run.distance[entry]),
       queries: whole(cumulative(run, this.state.count)?.[entry] ?? null),
-      changed: whole(run.changed[entry]),
-      depth: whole(run.max_depth[entry]),
+      changed: returned ? "–" : whole(run.changed[entry]),
+      depth: returned ? "–" : whole(run.max_depth[entry]),
     };
     for (const [name, text] of Object.entries(numbers)) this.part(`${name}-${side}`).textContent = text;
     this.part(`title-${side}`).textContent = this.alone ? run.label : `${side.toUpperCase()}: ${run.label}`;
     this.#showCell(side, board, trace, frame, cell);
+  }
+
+  /** The policy that was returned, if no pass started from it: it has no distance, and no improvement follows. */
+  #isReturned(run, frame) {
+    return run.returned && frame === run.frames.length - 1;
+  }
+
+  /** How a run stands at a frame, to be read after the iteration's number. */
+  #standing(run, frame) {
+    const status = run.status.toLowerCase().replaceAll("_", " ");
+    if (this.#isReturned(run, frame)) return `, the policy returned: ${status}`;
+    return frame === run.frames.length - 1 ? `, its last: ${status}` : ` of ${run.numbers.at(-1)}`;
   }
 
   #showCell(side, board, trace, frame, cell) {
@@ -131,13 +146,14 @@ class Explorer {
       return;
     }
     const at = frame * board.values.length + state;
+    const { optimal, distance } = this.runs.meaning;
+    const returned = this.#isReturned(this.run(side), frame);
     const numbers = {
       state: String(state),
       cell: `row ${cell[0]}, column ${cell[1]}`,
       value: short(trace.values[at]),
-      "V*": short(board.values[state]),
-      distance: short(Math.abs(board.values[state] - trace.values[at])),
-      depth: String(trace.depth[at]),
+      ...(optimal ? { "V*": short(board.values[state]) } : {}),
+      ...(returned ? {} : { [distance]: short(Math.abs(board.values[state] - trace.values[at])), depth: String(trace.depth[at]) }),
       action: actionName(board, trace.policy[at]),
     };
     const list = make("dl", {});
@@ -163,7 +179,7 @@ class Explorer {
     const across = overQueries && lines.every((line) => line.queries) ? "queries so far" : "iteration";
     this.charts.distance = drawChart(this.part("chart-distance"), {
       lines: lines.map((line) => ({ ...line, x: across === "iteration" ? line.run.numbers : line.queries, y: line.run.distance })),
-      axis: logAxis, across, up: "largest distance to V*",
+      axis: logAxis, across, up: `largest distance to ${this.runs.meaning.target}`,
     });
     const counted = lines.filter((line) => line.queries);
     this.charts.queries = drawChart(this.part("chart-queries"), {
@@ -228,6 +244,7 @@ class Explorer {
     this.part("seed").addEventListener("change", (event) => {
       this.state.seed = event.target.value;
       this.#fillMethods();
+      this.pinned = "";
       this.change({ cell: "" });
     });
     this.part("arrows").addEventListener("change", (event) => this.change({ arrows: Number(event.target.checked) }));
@@ -261,7 +278,7 @@ class Explorer {
       this.change({ cell: this.pinned });
     });
     canvas.addEventListener("pointerleave", (event) => {
-      if (event.pointerType === "mouse") this.change({ cell: this.pinned ?? "" }, false);
+      if (event.pointerType === "mouse") this.change({ cell: this.pinned }, false);
     });
     canvas.addEventListener("keydown", (event) => this.#moveCell(event));
   }

@@ -22,13 +22,13 @@ function ticksOf(low, high) {
 }
 
 /** By value. A bad policy can be worth far less than any good one: what lies below 2% of all numbers shares a colour. */
-function valueLook(board, traces) {
+function valueLook(board, traces, meaning) {
   const numbers = sample([board.values, ...traces.map((trace) => trace.values)]);
   const low = quantile(numbers, 0.02);
   const high = numbers[numbers.length - 1] > low ? numbers[numbers.length - 1] : low + 1;
   const share = (number) => (number - low) / (high - low);
   return {
-    title: "value of the policy",
+    title: meaning.values,
     colour: (trace, at) => viridis(share(trace.values[at])),
     bar: viridis,
     ticks: ticksOf(low, high).map((number) => [share(number), short(number)]),
@@ -36,15 +36,15 @@ function valueLook(board, traces) {
   };
 }
 
-/** By distance to V*, from zero; the farthest 2% of all share a colour. */
-function distanceLook(board, traces) {
+/** By distance to V*, or what there is instead of it, from zero; the farthest 2% of all share a colour. */
+function distanceLook(board, traces, meaning) {
   const states = board.values.length;
   const distance = (trace, at) => Math.abs(board.values[at % states] - trace.values[at]);
   const numbers = sample(traces.map((trace) => trace.values.map((_, at) => distance(trace, at))));
   const farthest = numbers[numbers.length - 1];
   const top = quantile(numbers, 0.98) || farthest || 1;
   return {
-    title: "distance to V*",
+    title: `distance to ${meaning.target}`,
     colour: (trace, at) => cividis(distance(trace, at) / top),
     bar: cividis,
     ticks: ticksOf(0, top).map((number) => [number / top, short(number)]),

@@ -122,9 +122,15 @@ class Maze {
     return Math.max(1.1 * this.size, least * (window.devicePixelRatio || 1));
   }
 
+  /** Where to draw a mark that reaches so far: the middle of its cell, or as near as it is whole. */
+  #centre([row, column], reach) {
+    const inside = (at, length) => Math.max(reach, Math.min(length - reach, at));
+    return [inside((column + 0.5) * this.size, this.canvas.width), inside((row + 0.5) * this.size, this.canvas.height)];
+  }
+
   #drawMark({ colour, points }, [row, column]) {
     const pen = this.pen, size = this.#markSize();
-    const x = (column + 0.5) * this.size, y = (row + 0.5) * this.size;
+    const [x, y] = this.#centre([row, column], 0.56 * size);
     pen.beginPath();
     for (const [right, down] of points) pen.lineTo(x + right * size, y + down * size);
     pen.closePath();
@@ -141,9 +147,10 @@ class Maze {
 
   #drawRing([row, column]) {
     const pen = this.pen, size = this.#markSize();
+    const [x, y] = this.#centre([row, column], 0.54 * size);
     for (const [colour, width] of [["#000000", 0.2], ["#ffffff", 0.1]]) {
       pen.beginPath();
-      pen.arc((column + 0.5) * this.size, (row + 0.5) * this.size, 0.42 * size, 0, 2 * Math.PI);
+      pen.arc(x, y, 0.42 * size, 0, 2 * Math.PI);
       pen.strokeStyle = colour;
       pen.lineWidth = width * size;
       pen.stroke();

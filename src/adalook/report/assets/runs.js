@@ -26,6 +26,7 @@ class Runs {
   constructor(data) {
     this.boards = data.boards;
     this.runs = data.runs;
+    this.meaning = data.meaning; // what values are, and what distances are measured to
   }
 
   async board(name) {
