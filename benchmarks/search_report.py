@@ -33,7 +33,7 @@ def line(case: Record) -> str:
 def minatar_line(record: Record) -> str:
     runs = record["runs"]
     return (
-        f"{record['name']}: the same trees answered, one root at a time, {record['ratio']:.1f}× as fast as with deepcopy"
+        f"{record['name']}: the same trees answered, one root at a time, {record['ratio']:.1f}× as fast as deepcopy"
         f"{verdict(record['goal'])}, {record['ratio_together']:.1f}× with {record['roots']} roots in one call; nodes "
         f"simulated per second, without counting what merging saves: deepcopy {rate(runs['deepcopy']):,.0f}, ours "
         f"{rate(runs['alone']):,.0f} ({record['ratio_nodes_alone']:.1f}×) and {rate(runs['together']):,.0f}"

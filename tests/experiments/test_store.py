@@ -267,3 +267,34 @@ def test_a_full_disk_is_reported(tmp_path, monkeypatch):
         reproduce(CHAIN, tmp_path, engine)
     monkeypatch.undo()
     assert reproduce(CHAIN, tmp_path, Inline()).jobs == len(CHAIN.jobs())
+
+
+def test_a_disk_that_fills_up_is_named_with_its_file(tmp_path):
+    """For real, by a limit on the size of files: the system takes a piece of the line and refuses the rest."""
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "journal.jsonl"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(FileError, match=r"cannot write .*journal\.jsonl.*ulimit"), Journal(path, {}) as journal:
+            journal.open()
+            journal.append({"job": "a"})
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+            journal.append({"job": "b"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    again = Journal(path, {})
+    assert ([line["job"] for line in again.lines], again.damaged) == (["a"], 1)
+
+
+@pytest.mark.parametrize("place", ["taken", "taken/chain", "taken/results/chain"])
+def test_a_file_where_the_folder_should_be_is_named(tmp_path, place):
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(FileError, match=r"taken is there already, and is no directory: choose another place"):
+        reproduce(CHAIN, tmp_path / place, Inline())
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_link_to_nowhere_is_named(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileError, match=r"link is there already, and is no directory"):
+        reproduce(CHAIN, tmp_path / "link", Inline())

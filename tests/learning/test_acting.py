@@ -62,11 +62,17 @@ def test_the_first_action_of_the_best_leaf_is_taken() -> None:
 
 def test_leaves_are_valued_by_the_head_of_their_depth() -> None:
     table = Table(np.zeros(7))
-    decide(tree(table, 2), tree_world())
+    decide(tree(table, 2, store_shallow=True), tree_world())
     assert table.asked == [1, 2]
     only_two = Table(np.zeros(7), depths=(2,))
-    decide(tree(only_two, 2), tree_world())
+    decide(tree(only_two, 2, store_shallow=True), tree_world())
     assert only_two.asked == [2, 2]
+
+
+def test_a_tree_of_fixed_depth_asks_about_its_last_level_only() -> None:
+    table = Table(np.zeros(7))
+    decide(tree(table, 2), tree_world())
+    assert table.asked == [2]
 
 
 def test_the_way_to_the_best_leaf_is_stored() -> None:
@@ -107,7 +113,7 @@ def test_all_trees_share_the_passes_through_the_network() -> None:
     worlds = [tree_world(start) for start in (0, 1, 2, 0)]
     observations = np.stack([world.observe() for world in worlds])
     together = tree(table, 2).decide(worlds, observations, np.full(4, NO_ACTION), np.zeros(4, np.int64))
-    assert table.asked == [1, 2]
+    assert table.asked == [2]
     alone = [decide(tree(Table(np.zeros(7)), 2), world) for world in worlds]
     assert [decision.action for decision in together] == [decision.action for decision in alone]
 

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from adalook.cli import main
+from adalook.report import load_solution
 from adalook.report.claims import judge_claims
 from adalook.report.experiment import Experiment, load_experiment
 from adalook.report.page import report_page
@@ -305,10 +306,32 @@ def test_a_view_can_be_shared_by_its_address(visit: Any, report: Path, experimen
 
 
 def test_an_address_of_another_page_is_no_trouble(visit: Any, report: Path) -> None:
-    page = visit(report, "#seed=99&a=nothing&b=&t=1e9&colour=taste&count=fingers&cell=x,y&arrows=maybe")
+    view = "#seed=99&a=nothing&b=&t=1e9&colour=toString&count=fingers&cell=x,y&arrows=maybe&over=zzz&valueOf=1"
+    page = visit(report, view)
     assert text(page, "title-a") == "A: PI"
+    chosen = {name: part(page, name).input_value() for name in ("seed", "colour", "count", "over")}
+    assert chosen == {"seed": "0", "colour": "value", "count": "root+simulated", "over": "iterations"}
     assert text(page, "cell-a").startswith("Point at a cell")
     assert part(page, "slider").input_value() == part(page, "slider").get_attribute("max")
+
+
+def test_another_seed_forgets_the_cell_that_was_chosen(visit: Any, report: Path) -> None:
+    page = visit(report)
+    changed_since(page, lambda: point_at(page, "a", 1, 1))
+    changed_since(page, lambda: part(page, "canvas-a").click(position={"x": 50, "y": 50}))
+    assert readout(page, "a")
+    changed_since(page, lambda: part(page, "seed").select_option("1"))
+    changed_since(page, lambda: point_at(page, "a", 2, 2))
+    changed_since(page, lambda: page.mouse.move(2, 2))
+    assert text(page, "cell-a").startswith("Point at a cell")
+
+
+def test_a_cell_of_the_address_stays_when_the_pointer_leaves(visit: Any, report: Path) -> None:
+    page = visit(report, "#cell=1,1")
+    changed_since(page, lambda: point_at(page, "a", 2, 2))
+    assert readout(page, "a")["cell"] == "row 2, column 2"
+    changed_since(page, lambda: page.mouse.move(2, 2))
+    assert readout(page, "a")["cell"] == "row 1, column 1"
 
 
 def test_a_click_on_a_chart_goes_there(visit: Any, report: Path, experiment: Experiment) -> None:
@@ -370,6 +393,47 @@ def test_solve_report_of_a_maze(visit: Any, tmp_path: Path) -> None:
     assert picture(page, "a") != before
     assert float(text(page, "distance-a")) == float(f"{about['trace'][1]['distance']:.6g}")
     assert page.locator("#convergence polyline").count() == 5
+
+
+def test_a_solve_that_stopped_early_shows_no_optimum(visit: Any, tmp_path: Path) -> None:
+    arguments = ["solve", "zoo:maze?size=12", "--method", "pi", "--max-iterations", "2", "--report"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 3
+    page = visit(tmp_path / "report.html", "#cell=1,1")
+    assert page.locator("#explorer .problem").is_visible()
+    shown = readout(page, "a")
+    assert "V*" not in shown
+    assert "distance to returned" in shown
+    changed_since(page, lambda: part(page, "colour").select_option("distance"))
+    page.evaluate("document.querySelectorAll('.explorer details').forEach(each => each.open = true)")
+    assert "V*" not in page.locator(".explorer").inner_text()
+    assert "V*" not in part(page, "chart-distance").get_attribute("aria-label")
+
+
+def test_the_policy_that_was_returned_comes_last_and_without_a_distance(visit: Any, tmp_path: Path) -> None:
+    arguments = ["solve", "zoo:maze?size=12", "--method", "pi", "--max-iterations", "2", "--report"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 3
+    policy = load_solution(tmp_path).policy
+    page = visit(tmp_path / "report.html", "#t=2&cell=1,1")
+    assert part(page, "slider").get_attribute("max") == "2"
+    assert text(page, "iteration-a") == "2, the policy returned: iteration limit"
+    assert [text(page, f"{name}-a") for name in ("distance", "changed", "depth")] == ["–"] * 3
+    shown = readout(page, "a")
+    assert set(shown) == {"state", "cell", "value", "action"}
+    assert shown["action"] == ("up", "down", "right", "left")[policy[int(shown["state"])]]
+    assert part(page, "chart-distance").locator("circle:not(.marker)").count() == 2  # what is not known is not zero
+
+
+def test_the_ring_around_the_start_is_whole_on_a_large_maze(visit: Any, tmp_path: Path) -> None:
+    assert main(["solve", "zoo:maze?size=100", "--method", "pi", "--report", "--out", str(tmp_path)]) == 0
+    page = visit(tmp_path / "report.html", width=NARROW)
+    edge = part(page, "canvas-a").evaluate(
+        """canvas => {
+            const pen = canvas.getContext("2d");
+            const sides = [pen.getImageData(0, 0, 40, 1), pen.getImageData(0, 0, 1, 40)];
+            return sides.map(({ data }) => [...new Set(new Uint32Array(data.buffer))].length);
+        }"""
+    )
+    assert edge == [1, 1]  # nothing but wall
 
 
 def test_solve_report_without_layout(visit: Any, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from adalook.cli import main
 from adalook.errors import FileError
 from adalook.planning import record
 from adalook.planning.record import save_solution
-from adalook.report import load_solution, load_trace, solution_page
+from adalook.report import figures_maze, load_solution, load_trace, solution_page
 from adalook.report.experiment import load_experiment
 from adalook.report.explorer import experiment_explorer, pack
 from adalook.report.judgement import Claim, Judgement, Verdict
@@ -187,6 +187,19 @@ def test_a_verdict_is_a_word_and_a_colour(results: Path) -> None:
         assert page.count(f'<span class="verdict {style}">{verdict.value}</span>') == 2  # its tally and its row
 
 
+def test_figure_4_counts_iterations_from_zero_as_figure_3_and_the_explorer_do(results: Path) -> None:
+    maze = load_experiment(results)
+    figure = figures_maze.histograms(maze).figure
+    assert [panel.get_title(loc="left") for panel in figure.axes][0] == "iteration t = 0"
+    runs = [record.effective_lookahead for record in maze.records if record.effective_lookahead is not None]
+    bars = [bar.get_height() for bar in figure.axes[0].patches]
+    assert bars == pytest.approx(np.mean([run[0] for run in runs], axis=0))
+    for panel in figure.axes[1:]:
+        number = int(panel.get_title(loc="left").removeprefix("iteration t = "))
+        shares = [run[number] for run in runs if len(run) > number]
+        assert [bar.get_height() for bar in panel.patches] == pytest.approx(np.mean(shares, axis=0))
+
+
 def test_packing_puts_wide_items_first() -> None:
     packed = pack({"bytes": np.arange(3, dtype=np.uint8), "floats": np.array([0.1, np.pi])})
     assert [name for name, _, _ in packed["arrays"]] == ["floats", "bytes"]
@@ -235,6 +248,69 @@ def test_solve_report_of_a_maze_has_the_explorer_with_the_trace(tmp_path: Path) 
     policies = shown["policy"].reshape(-1, maze.num_states)
     assert np.array_equal(policies[1:], [item.policy for item in again.trace[:-1]])
     assert np.array_equal(policies[0], maze.rewards.reshape(maze.num_states, -1).argmax(axis=1))
+
+
+def stopped(out: Path, *options: str, source: str = "zoo:maze?size=12&seed=3") -> Checked:
+    """The page of a solve that a limit stopped."""
+    assert main(["solve", source, "--report", "--out", str(out), *options]) == 3
+    return Checked((out / "report.html").read_text())
+
+
+def test_a_solve_that_stopped_early_does_not_claim_to_know_the_optimum(tmp_path: Path) -> None:
+    page = stopped(tmp_path, "--method", "pi", "--max-iterations", "2")
+    explorer = (tmp_path / "report.html").read_text().split('<section id="explorer">')[1].split('<div class="explorer"')
+    solution = load_solution(tmp_path)
+    error = np.maximum(solution.upper - solution.values, solution.values - solution.lower).max()
+    assert error > 1.0
+    assert "stopped before it was done" in explorer[0]
+    assert f"certified to be within {error:.3g} of it" in explorer[0]
+    assert "V*" not in explorer[1].split("</section>")[0]
+    assert "largest distance to the returned values" in explorer[1].lower()
+    meaning = page.data["explorer-data"]["meaning"]
+    assert (meaning["optimal"], meaning["target"]) == (False, "the returned values")
+
+
+def test_the_policy_that_was_returned_is_the_last_frame(tmp_path: Path) -> None:
+    page = stopped(tmp_path, "--method", "pi", "--max-iterations", "2")
+    (run,) = page.data["explorer-data"]["runs"]
+    solution, trace = load_solution(tmp_path), load_trace(tmp_path, load_solution(tmp_path))
+    policies = unpacked(run["packed"])["policy"].reshape(-1, len(solution.policy))
+    assert not np.array_equal(policies[-1], policies[-2])
+    assert np.array_equal(policies, [*trace.policy, solution.policy])
+    assert np.array_equal(unpacked(run["packed"])["values"].reshape(policies.shape)[-1], solution.values)
+    assert run["returned"]
+    assert (run["numbers"], run["frames"]) == ([0, 1, 2], [0, 1, 2])
+    assert (run["distance"][-1], run["changed"][-1], run["max_depth"][-1]) == (None, None, None)
+    assert run["queries"]["evaluation"]["exact"][-1] == 0
+
+
+def test_a_solve_that_converged_ends_with_the_policy_it_returned_and_knows_the_optimum(tmp_path: Path) -> None:
+    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", "pi")
+    (run,) = page.data["explorer-data"]["runs"]
+    assert not run["returned"]
+    assert page.data["explorer-data"]["meaning"]["optimal"]
+    explorer = (tmp_path / "report.html").read_text().split('<section id="explorer">')[1]
+    assert 'class="problem"' not in explorer.split("</section>")[0]
+    assert "Largest distance to V* over" in explorer
+
+
+def test_a_loose_tolerance_does_not_make_an_optimum(tmp_path: Path) -> None:
+    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", "pi", "--tolerance", "1000")
+    assert not page.data["explorer-data"]["meaning"]["optimal"]
+    assert "V* is not known" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("method", "name"), [("vi", "values"), ("mpi:3", "values"), ("pi", "value of the policy")])
+def test_values_are_called_a_policys_only_if_it_was_evaluated(method: str, name: str, tmp_path: Path) -> None:
+    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", method)
+    assert page.data["explorer-data"]["meaning"]["values"] == name
+    assert ("under the policy so far" in (tmp_path / "report.html").read_text()) == (method == "pi")
+
+
+def test_one_pass_is_not_called_passes(tmp_path: Path) -> None:
+    stopped(tmp_path, "--method", "pi", "--max-iterations", "1")
+    text = (tmp_path / "report.html").read_text()
+    assert "1 that changed the policy, in 1 pass<" in text
 
 
 def test_solve_report_without_layout_is_a_page_of_convergence(tmp_path: Path) -> None:

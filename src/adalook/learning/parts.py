@@ -78,4 +78,6 @@ def replay_of(sim: Simulator, config: Config, max_depth: int) -> Replay:
 
 def _codec(config: Config) -> codecs.Codec | None:
     """None: the replay memory chooses."""
+    if config.compression == "auto" and config.network == "minatar":
+        return codecs.Bits()  # its observations are zeros and ones
     return {"auto": lambda: None, "none": codecs.Raw, "lz4": codecs.LZ4}[config.compression]()

@@ -3,7 +3,7 @@
 Every claim is a `Question`: the paper's sentence in our words, the test in words, and a function that applies the test
 to the experiments. Nothing else decides the verdict: other data, other verdict. Where the answer depends on what counts
 as a query, the test is applied under each of the six conventions, and the claim as a whole holds only if it holds under
-all of them.
+all of them; the verdict of the headline's convention stands beside that. `judgement.RULE` is the rule in words.
 
 Comparisons are paired over seeds. "[a, b]" is a 95% bootstrap interval. The best fixed depth is the one with the lowest
 mean in hindsight, so it has the luck of the draw on its side.
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adalook.report import claims_chain, claims_maze, claims_sweep, claims_theory
-from adalook.report.judgement import ANY_CONVENTION, Claim, Experiments, Judgement, Question, Verdict, overall
-from adalook.report.records import CONVENTIONS
+from adalook.report.judgement import ANY_CONVENTION, RULE, Claim, Experiments, Judgement, Question, Verdict, overall
+from adalook.report.records import CONVENTIONS, HEADLINE
 
 __all__ = ["Claim", "Judgement", "Verdict", "claims_markdown", "judge_claims"]
 
@@ -41,13 +41,14 @@ def _judge(question: Question, experiments: Experiments) -> Claim:
     judgements = question.judge(there) if there else []
     verdict = overall([judgement.verdict for judgement in judgements])
     note = question.note if verdict in (Verdict.IN_PART, Verdict.FAILS) else ""
-    remark = " ".join(part for part in (_where(judgements), note) if part)
+    data_say = question.explain(there) if there and verdict is not Verdict.NOT_TESTED else ""
+    remark = " ".join(part for part in (_where(judgements), note, data_say) if part)
     return Claim(question.id, question.place, question.claim, question.test, judgements, verdict, remark)
 
 
 def _where(judgements: Sequence[Judgement]) -> str:
     """Plainly: under which conventions it holds, in part or not, and in how many cases."""
-    if not judgements or {judgement.verdict for judgement in judgements} <= {Verdict.HOLDS, Verdict.NOT_TESTED}:
+    if all(j.verdict is Verdict.HOLDS or (j.verdict is Verdict.NOT_TESTED and not j.score) for j in judgements):
         return ""
     parts = []
     for verdict in Verdict:
@@ -72,10 +73,16 @@ def _conventions(judgements: Sequence[Judgement]) -> str:
 
 def claims_markdown(claims: Sequence[Claim]) -> str:
     """The table of verdicts, and below it every test with its figures."""
-    lines = ["| | Paper | Claim | Verdict | Remark |", "|---|---|---|---|---|"]
+    lines = [
+        f"Queries are counted in {len(CONVENTIONS)} ways; {HEADLINE} is the headline. {RULE} Brackets are 95% bootstrap "
+        "intervals over seeds. The best fixed depth is picked in hindsight, for each way of counting.",
+        "",
+        f"| | Paper | Claim | {HEADLINE} | All ways | Remark |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [
-        f"| {number} | {_cell(claim.paper_place)} | {_cell(claim.claim)} | **{claim.verdict.value}** "
-        f"| {_cell(claim.remark)} |"
+        f"| {number} | {_cell(claim.paper_place)} | {_cell(claim.claim)} | **{claim.headline.value}** "
+        f"| {claim.verdict.value} | {_cell(claim.remark)} |"
         for number, claim in enumerate(claims, start=1)
     ]
     for number, claim in enumerate(claims, start=1):

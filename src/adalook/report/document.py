@@ -47,10 +47,7 @@ def explorer_section(heading: str, intro: str, explorer: ExplorerData) -> str:
     controls = fill("explorer.html", panels=panels, target=escape(meaning.target), values=escape(meaning.values))
     warning = f'<p class="problem" role="note">{escape(explorer.warning)}</p>' if explorer.warning else ""
     note = f'<p class="note">{escape(explorer.omitted)}</p>' if explorer.omitted else ""
-    return (
-        f'<section id="explorer"><h2>{escape(heading)}</h2>\n{warning}<p>{intro}</p>\n{note}\n'
-        f"{controls}</section>"
-    )
+    return f'<section id="explorer"><h2>{escape(heading)}</h2>\n{warning}<p>{intro}</p>\n{note}\n{controls}</section>'
 
 
 def table(rows: list[tuple[str, str]], kind: str) -> str:

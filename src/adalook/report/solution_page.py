@@ -26,7 +26,9 @@ MOST_ROWS = 60
 """So many go into its table."""
 
 NEAR_OPTIMUM = 1e-3
-"""Values stand for V* if they are certified to be nearer to it than this share of their own range."""
+"""Values stand for V* if they are certified to be nearer to it than this share of their own range …"""
+ROUNDING = 1e-9
+"""… or, where all are much the same, than this share of the largest."""
 
 CHARTS = {
     "loss": "Certified bound on the policy’s loss",
@@ -81,9 +83,12 @@ EVALUATED, JUST_VALUES = "value of the policy", "values"
 
 
 def _explorer_intro(meaning: Meaning) -> str:
-    worth = "what each cell is worth under the policy so far" if meaning.values == EVALUATED else "the values so far"
+    if meaning.values == EVALUATED:
+        worth = "what each cell is worth under the policy so far, how far that is from"
+    else:
+        worth = "the values so far, how far they are from"
     target = "the solution’s values, which stand for V*," if meaning.optimal else f"{meaning.target}, which are not V*,"
-    return f"The solve, iteration by iteration: {worth}, how far that is from {target} and how deep the method looked."
+    return f"The solve, iteration by iteration: {worth} {target} and how deep the method looked."
 
 
 class _Passes:
@@ -145,8 +150,9 @@ def _explorer(solution: SavedSolution, trace: SavedTrace | None, passes: _Passes
     run, warning = _run(solution.about, trace, passes), _warning(solution)
     if not np.array_equal(solution.policy, trace.policy[-1]):
         run = _with_returned(run, solution, len(passes.trace))
+    meaning = _meaning(solution.about, evaluated=not run.returned, optimal=not warning)
     board = Board("", layout, solution.values, layout.action_names)
-    return run_explorer(board, run, _meaning(solution), omitted=omitted, warning=warning), ""
+    return run_explorer(board, run, meaning, omitted=omitted, warning=warning), ""
 
 
 def _run(about: dict[str, Any], trace: SavedTrace, passes: _Passes) -> Run:
@@ -191,11 +197,18 @@ def _with_returned(run: Run, solution: SavedSolution, number: int) -> Run:
     )
 
 
-def _meaning(solution: SavedSolution) -> Meaning:
-    """Backups and sweeps give values that are no policy's; an early stop gives values that are not V*."""
-    ways = {str(entry["evaluation"]) for entry in solution.about["trace"]}
-    values = JUST_VALUES if any(way == "none" or way.startswith("sweeps") for way in ways) else EVALUATED
-    if not _warning(solution):
+def _meaning(about: dict[str, Any], *, evaluated: bool, optimal: bool) -> Meaning:
+    """What to call the numbers; those of backups and sweeps are no policy's values.
+
+    Args:
+        about: the solution.
+        evaluated: whether every policy that is shown was evaluated.
+        optimal: whether the solution's values stand for V*.
+    """
+    ways = [str(entry["evaluation"]) for entry in about["trace"]]
+    evaluated = evaluated and not any(way == "none" or way.startswith("sweeps") for way in ways)
+    values = EVALUATED if evaluated else JUST_VALUES
+    if optimal:
         return Meaning(values)
     return Meaning(values, target="the returned values", distance="distance to returned", optimal=False)
 
@@ -204,7 +217,8 @@ def _warning(solution: SavedSolution) -> str:
     """Why the solution's values must not be taken for V*; empty if they may."""
     error = float(np.maximum(solution.upper - solution.values, solution.values - solution.lower).max())
     status = solution.about["status"]
-    if status == "CONVERGED" and error <= NEAR_OPTIMUM * np.ptp(solution.values):
+    near = max(NEAR_OPTIMUM * np.ptp(solution.values), ROUNDING * np.abs(solution.values).max())
+    if status == "CONVERGED" and error <= near:
         return ""
     why = "" if status == "CONVERGED" else f"The solve stopped before it was done ({solution.about['message']}). "
     bound = f"only certified to be within {error:.3g} of it" if np.isfinite(error) else "not certified at all"

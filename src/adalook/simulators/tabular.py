@@ -61,6 +61,7 @@ class TabularSimulator(Simulator):
         if start is not None and not 0 <= start < mdp.num_states:
             raise ArgumentError("start is wrong", expected=f"a state 0..{mdp.num_states - 1} or None", got=start)
         self.num_actions = mdp.num_actions
+        self.num_states = mdp.num_states
         self._mdp = mdp
         self._start = start
         self._cumulative = np.cumsum(mdp.rows.data)

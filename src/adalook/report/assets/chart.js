@@ -79,7 +79,7 @@ function drawChart(svg, { lines, axis, across, up }) {
 
 function drawLine(svg, { name, x: xs, y: ys, mark }, x, y) {
   const group = draw(svg, "g", { class: `line line-${name}` });
-  const points = xs.map((number, i) => [x(number), y(ys[i])]).filter(([, height]) => Number.isFinite(height));
+  const points = xs.map((number, i) => [x(number), y(ys[i])]).filter((_, i) => Number.isFinite(ys[i])); // what is not known is not zero
   draw(group, "polyline", { points: points.map((point) => point.map((n) => n.toFixed(1)).join(",")).join(" ") });
   if (points.length <= 40) for (const [cx, cy] of points) draw(group, "circle", { cx, cy, r: 2.2 });
   if (mark === null || mark === undefined) return;
