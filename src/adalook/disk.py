@@ -61,7 +61,7 @@ def failure(verb: str, path: Path, error: Exception) -> FileError:
     code = getattr(error, "errno", None)
     in_the_way = _in_the_way(path) if code in (errno.ENOTDIR, errno.EEXIST) else None
     if in_the_way is not None:
-        remedy = f"{in_the_way} is there already, and is no directory: choose another place"
+        remedy = f"choose another place: {in_the_way} is there already, and is no directory"
     elif code in (errno.ENOENT, errno.ENOTDIR):
         missing = not path.parent.is_dir()
         remedy = f"there is no directory {path.parent}: make it first" if missing else "check the name"

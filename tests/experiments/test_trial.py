@@ -9,9 +9,9 @@ import pytest
 
 import adalook as al
 from adalook.experiments.maze import MazeExperiment
-from adalook.experiments.models import MazeModel
-from adalook.experiments.prior_sources import values_by_cell
-from adalook.experiments.rules import FixedDepth, tree_nodes
+from adalook.experiments.models import ChainModel, MazeModel
+from adalook.experiments.prior_sources import ExactPrior, values_by_cell
+from adalook.experiments.rules import FixedDepth, OnePerDepth, tree_nodes
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
 from adalook.planning.backups import backup
@@ -117,6 +117,65 @@ def test_maze_runs_keep_the_theorems(maze_outcomes):
         record, predicted = outcome.record, outcome.record["predicted"]
         assert predicted["iteration_bound"] is None or record["iterations"] <= predicted["iteration_bound"]
         assert max(record["queries"]["improvement"]["tree"]) <= predicted["cost_per_iteration"]
+
+
+def backed_up(mdp: al.MDP, values: list[float], steps: int) -> list[float]:
+    """T^steps v of the chain, state by state from the definition."""
+    for _ in range(steps):
+        values = [
+            max(float(mdp.rewards[s, a]) + mdp.discount * values[mdp.codes[s, a]] for a in range(mdp.num_actions))
+            for s in range(mdp.num_states)
+        ]
+    return values
+
+
+def contractions(mdp: al.MDP, solution: al.Solution, best: list[float]) -> list[float]:
+    """Per pass that changed the policy: the worst |V*(s) − T^h(s) V(s)| / ‖V* − V‖."""
+    found = []
+    for item in solution.trace:
+        if item.changed:
+            values = item.values.tolist()
+            far = max(abs(v - w) for v, w in zip(best, values, strict=True))
+            reached = [backed_up(mdp, values, int(h))[s] for s, h in enumerate(item.depth)]
+            found.append(max(abs(v - w) for v, w in zip(best, reached, strict=True)) / far)
+    return found
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_induced_contraction_is_the_worst_of_all_passes(depth):
+    """On the chain that is the first: two states are equally far, and there is one state per depth."""
+    model, rule = ChainModel(9, 0.9), OnePerDepth(depth)
+    mdp = model.build()
+    prior = al.priors.exact(mdp)
+    solution = al.solve(
+        mdp, rule.method(mdp, prior), initial_policy=model.initial_policy(mdp), tolerance=0.0, keep_states=True
+    )
+    each = contractions(mdp, solution, prior.values.tolist())
+    record = run_trial(Trial("x", model, rule, ExactPrior())).record
+    assert record["predicted"]["kappa_theta"] == pytest.approx(max(each), rel=1e-12)
+    promised = mdp.discount**depth * (1 + 1e-9)
+    assert [kappa > promised for kappa in each] == [True] + [False] * (len(each) - 1)
+
+
+def test_states_that_reached_the_optimum_look_furthest():
+    """A step from V^π sets every state of the chain right that has the news: κ = 0, the last bin and not the first."""
+    model = ChainModel(6, 0.9)
+    mdp = model.build()
+    best = al.priors.exact(mdp).values.tolist()
+    outcome = run_trial(Trial("x", model, FixedDepth(1), histogram=True))
+    solution = al.solve(mdp, al.HPI(1), initial_policy=model.initial_policy(mdp), tolerance=0.0, keep_states=True)
+    passes = [item.values.tolist() for item in solution.trace if item.changed]
+    assert len(outcome.record["effective_lookahead"]) == len(passes)
+    arrived = 0
+    for row, values in zip(outcome.record["effective_lookahead"], passes, strict=True):
+        far = max(abs(v - w) for v, w in zip(best, values, strict=True))
+        counts = [0] * len(LOOKAHEAD_EDGES)
+        for v, w in zip(best, backed_up(mdp, values, 1), strict=True):
+            arrived += v == w
+            h = math.inf if v == w else math.log(abs(v - w) / far) / math.log(mdp.discount)
+            counts[-1 if h >= LOOKAHEAD_EDGES[-1] else math.floor(h + 1e-6)] += 1
+        assert row == pytest.approx([count / mdp.num_states for count in counts])
+    assert arrived > len(passes), "else nothing was tested"
 
 
 def test_bounds_are_those_of_the_paper(maze_outcomes):

@@ -23,7 +23,7 @@ from adalook.report.records import read_record
 
 Raw = dict[str, Any]
 World = dict[str, list[Raw]]
-SEEDS = 4
+SEEDS = 6
 BUDGETS = ((0.3, 0.2, 0.1), (0.1, 0.05, 0.02))
 MAZE_KEY = "size=5,discount=0.98,seed=0"
 
@@ -68,7 +68,7 @@ def record(
             "evaluation": {"exact": [states] * passes, "simulated": [horizon * states] * passes},
         },
         "prior": prior,
-        "predicted": {"kappa_theta": discount**2} if group == "qlpi" else {},
+        "predicted": {"kappa_theta": discount**lookahead} if group == "qlpi" else {},
         "effective_lookahead": None,
         "trace": None,
     }
@@ -142,7 +142,7 @@ def sweep() -> list[Raw]:
     records = []
     for (size, discount), best in {(10, 0.9): 1, (10, 0.98): 2, (20, 0.9): 3, (20, 0.98): 2}.items():
         model = {"kind": "maze", "size": size, "discount": discount, "states": 100, "actions": 4}
-        for seed in (0, 1):
+        for seed in (0, 1, 2):
             for h in (1, 2, 3):
                 cost = 1000 * (1.0 + 0.5 * abs(h - best))
                 parameters = {"depth": h}

@@ -131,6 +131,29 @@ def test_figure_5_marks_the_best_fixed_depth(experiments: dict[str, Experiment],
     assert best.label in sketch.caption
 
 
+def test_figure_5_says_that_wlpi_is_not_counted_like_the_others(figure_5: list[Sketch]) -> None:
+    for sketch in figure_5:
+        assert "its count is the same under tree, root and shared; like for like (shared + simulated)" in sketch.caption
+
+
+def test_figure_5_warns_of_a_best_depth_at_the_edge_and_of_few_seeds() -> None:
+    def cheap(run: made_up.Raw) -> None:
+        run["queries"]["improvement"]["shared"] = [1] * run["passes"]
+
+    made = made_up.alter(made_up.world(), lambda run: run["parameters"].get("depth") == 4, cheap, "maze")
+    few = [run for run in made["maze"] if run["seed"] < 4]
+    for records, warned in ((made["maze"], False), (few, True)):
+        captions = {
+            s.number: s.caption for s in figures_queries.panels_by_convention(made_up.load({"maze": records})["maze"])
+        }
+        assert "(4-PI, the largest depth tried)" in captions["Figure 5, shared + simulated"]
+        assert "largest depth tried), the band" not in captions["Figure 5"]
+        assert ("they mean nothing" in captions["Figure 5"]) == warned
+    overview = figures_queries.overview(made_up.load(made)["maze"])
+    assert overview is not None
+    assert "Under shared + simulated, shared + exact the best is the largest depth tried" in overview.caption
+
+
 def test_methods_can_be_told_apart_without_colour() -> None:
     assert len({style.marker for style in STYLES.values()}) == len({style.colour for style in STYLES.values()}) == 7
 
@@ -175,7 +198,8 @@ def test_the_map_of_best_depths_names_them(experiments: dict[str, Experiment]) -
     sketch = figures_sweep.best_depths(experiments["sweep"])
     assert sketch is not None
     for panel in sketch.figure.axes:
-        assert [text.get_text() for text in panel.texts] == ["1", "2", "3", "2"]  # as made up, sizes × discounts
+        assert [text.get_text() for text in panel.texts] == ["1", "2", "≥ 3", "2"]  # as made up, sizes × discounts
+    assert "a deeper one may be better still: 1 of 4 cells under root + simulated, 1 of 4" in sketch.caption
 
 
 def test_the_map_of_relative_costs_names_them(experiments: dict[str, Experiment]) -> None:

@@ -21,12 +21,14 @@ import adalook as al
 from adalook.cli import main
 from adalook.errors import FileError
 from adalook.planning import record
+from adalook.planning.method import Method
 from adalook.planning.record import save_solution
-from adalook.report import figures_maze, load_solution, load_trace, solution_page
-from adalook.report.experiment import load_experiment
+from adalook.report import figures, figures_maze, load_solution, load_trace, solution_page
+from adalook.report.experiment import Experiment, load_experiment
 from adalook.report.explorer import experiment_explorer, pack
 from adalook.report.judgement import Claim, Judgement, Verdict
 from adalook.report.page import report_page, write_report
+from adalook.report.sketch import Sketch
 from adalook.report.solution_page import write_solution_page
 from tests.report.small_maze import run_small_maze
 
@@ -84,10 +86,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`adalook report`, without arguments, where there are results."""
+    """`adalook report`, without arguments, where there are results; with some of its figures, because all take long."""
     place = tmp_path_factory.mktemp("work")
     shutil.copytree(results, place / "results" / "maze")
-    with contextlib.chdir(place):
+    everything = figures.sketch_figures
+
+    def some(experiments: dict[str, Experiment]) -> list[Sketch]:
+        by_name = {sketch.name: sketch for sketch in everything(experiments)}
+        return [by_name[f"figure-{name}"] for name in ("2", "3", "5-root-simulated", "5-shared-simulated")]
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(place):
+        patch.setattr(figures, "sketch_figures", some)
         assert main(["report"]) == 0
     return place / "report"
 
@@ -115,7 +124,7 @@ def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(report: Path) -> 
 
 def test_the_page_shows_every_figure_and_every_claim(report: Path) -> None:
     text = (report / "index.html").read_text()
-    assert text.count('<figure class="plate">') == len(list((report / "figures").glob("*.svg")))
+    assert text.count('<figure class="plate">') == len(list((report / "figures").glob("*.svg"))) == 4
     assert text.count('<article class="claim"') == (report / "claims.md").read_text().count("\n### ")
 
 
@@ -190,7 +199,7 @@ def test_a_verdict_is_a_word_and_a_colour(results: Path) -> None:
 def test_figure_4_counts_iterations_from_zero_as_figure_3_and_the_explorer_do(results: Path) -> None:
     maze = load_experiment(results)
     figure = figures_maze.histograms(maze).figure
-    assert [panel.get_title(loc="left") for panel in figure.axes][0] == "iteration t = 0"
+    assert figure.axes[0].get_title(loc="left") == "iteration t = 0"
     runs = [record.effective_lookahead for record in maze.records if record.effective_lookahead is not None]
     bars = [bar.get_height() for bar in figure.axes[0].patches]
     assert bars == pytest.approx(np.mean([run[0] for run in runs], axis=0))
@@ -250,14 +259,15 @@ def test_solve_report_of_a_maze_has_the_explorer_with_the_trace(tmp_path: Path) 
     assert np.array_equal(policies[0], maze.rewards.reshape(maze.num_states, -1).argmax(axis=1))
 
 
-def stopped(out: Path, *options: str, source: str = "zoo:maze?size=12&seed=3") -> Checked:
-    """The page of a solve that a limit stopped."""
-    assert main(["solve", source, "--report", "--out", str(out), *options]) == 3
-    return Checked((out / "report.html").read_text())
+def solved_here(out: Path, method: Method, **limits: Any) -> Checked:
+    """The page of a small maze, without the pictures that the command draws beside it."""
+    maze = al.zoo.maze(size=12, seed=3)
+    save_solution(al.solve(maze, method, **limits), maze, out, with_trace=True)
+    return Checked(write_solution_page(out).read_text())
 
 
 def test_a_solve_that_stopped_early_does_not_claim_to_know_the_optimum(tmp_path: Path) -> None:
-    page = stopped(tmp_path, "--method", "pi", "--max-iterations", "2")
+    page = solved_here(tmp_path, al.PolicyIteration(), max_iterations=2)
     explorer = (tmp_path / "report.html").read_text().split('<section id="explorer">')[1].split('<div class="explorer"')
     solution = load_solution(tmp_path)
     error = np.maximum(solution.upper - solution.values, solution.values - solution.lower).max()
@@ -271,7 +281,7 @@ def test_a_solve_that_stopped_early_does_not_claim_to_know_the_optimum(tmp_path:
 
 
 def test_the_policy_that_was_returned_is_the_last_frame(tmp_path: Path) -> None:
-    page = stopped(tmp_path, "--method", "pi", "--max-iterations", "2")
+    page = solved_here(tmp_path, al.PolicyIteration(), max_iterations=2)
     (run,) = page.data["explorer-data"]["runs"]
     solution, trace = load_solution(tmp_path), load_trace(tmp_path, load_solution(tmp_path))
     policies = unpacked(run["packed"])["policy"].reshape(-1, len(solution.policy))
@@ -285,7 +295,7 @@ def test_the_policy_that_was_returned_is_the_last_frame(tmp_path: Path) -> None:
 
 
 def test_a_solve_that_converged_ends_with_the_policy_it_returned_and_knows_the_optimum(tmp_path: Path) -> None:
-    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", "pi")
+    page = solved_here(tmp_path, al.PolicyIteration())
     (run,) = page.data["explorer-data"]["runs"]
     assert not run["returned"]
     assert page.data["explorer-data"]["meaning"]["optimal"]
@@ -295,20 +305,27 @@ def test_a_solve_that_converged_ends_with_the_policy_it_returned_and_knows_the_o
 
 
 def test_a_loose_tolerance_does_not_make_an_optimum(tmp_path: Path) -> None:
-    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", "pi", "--tolerance", "1000")
+    page = solved_here(tmp_path, al.PolicyIteration(), tolerance=1000.0)
     assert not page.data["explorer-data"]["meaning"]["optimal"]
     assert "V* is not known" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize(("method", "name"), [("vi", "values"), ("mpi:3", "values"), ("pi", "value of the policy")])
-def test_values_are_called_a_policys_only_if_it_was_evaluated(method: str, name: str, tmp_path: Path) -> None:
-    page = solved("zoo:maze?size=12&seed=3", tmp_path, "--method", method)
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        (al.ValueIteration(), "values"),
+        (al.ModifiedPolicyIteration(3), "values"),
+        (al.PolicyIteration(), "value of the policy"),
+    ],
+)
+def test_values_are_called_a_policys_only_if_it_was_evaluated(method: Method, name: str, tmp_path: Path) -> None:
+    page = solved_here(tmp_path, method)
     assert page.data["explorer-data"]["meaning"]["values"] == name
-    assert ("under the policy so far" in (tmp_path / "report.html").read_text()) == (method == "pi")
+    assert ("under the policy so far" in (tmp_path / "report.html").read_text()) == (name == "value of the policy")
 
 
 def test_one_pass_is_not_called_passes(tmp_path: Path) -> None:
-    stopped(tmp_path, "--method", "pi", "--max-iterations", "1")
+    solved_here(tmp_path, al.PolicyIteration(), max_iterations=1)
     text = (tmp_path / "report.html").read_text()
     assert "1 that changed the policy, in 1 pass<" in text
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.report.statistics import difference, mean, mean_and_std, ratio
+from adalook.report.statistics import FEWEST_SAMPLES, difference, geometric_mean, mean, mean_and_std, ratio
 
 
 def test_mean_and_deviation_are_those_of_a_sample() -> None:
@@ -73,3 +73,20 @@ def test_samples_that_cannot_be_compared_are_refused(samples: tuple[list[float],
 def test_a_ratio_over_nothing_is_refused() -> None:
     with pytest.raises(ArgumentError, match="positive"):
         ratio([1.0, 2.0], [0.0, 1.0])
+
+
+def test_an_estimate_knows_whether_it_rests_on_enough() -> None:
+    few, enough = [1.0] * (FEWEST_SAMPLES - 1), [1.0] * FEWEST_SAMPLES
+    for estimate in (mean, geometric_mean, lambda samples: ratio(samples, samples)):
+        assert not estimate(few).enough
+        assert estimate(enough).enough
+
+
+def test_a_geometric_mean_is_that_of_the_logarithms() -> None:
+    ratios = np.array([0.5, 0.9, 1.4, 3.0, 0.7, 1.1])
+    estimate = geometric_mean(ratios)
+    assert estimate.value == pytest.approx(np.prod(ratios) ** (1 / 6))
+    upside_down = geometric_mean(1.0 / ratios)
+    assert (upside_down.low, upside_down.high) == pytest.approx((1.0 / estimate.high, 1.0 / estimate.low), rel=0.02)
+    with pytest.raises(ArgumentError, match="positive"):
+        geometric_mean([1.0, 0.0])

@@ -104,6 +104,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     model, prior, low_high = about["model"], about["prior"], about["value_range"]
     counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
     root = "" if counts["root"] is None else f", {counts['root']:,} root"
+    passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
     ways = ", ".join(dict.fromkeys(iteration.evaluation for iteration in solution.trace))
     rows = {
         "model": f"{model['source']}: {model['states']:,} states, {model['actions']} actions, "
@@ -111,7 +112,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "method": about["method"],
         "prior": f"{prior['kind']}, for {prior['queries']:,} queries and {prior['seconds']:.3g} s" if prior else "",
         "status": f"{solution.status.value}: {about['message']}",
-        "iterations": f"{about['iterations']:,} that changed the policy, in {about['passes']:,} passes",
+        "iterations": f"{about['iterations']:,} that changed the policy, in {passes}",
         "policy loss": f"<= {solution.policy_loss:.3g}, certified",
         "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",

@@ -103,7 +103,8 @@ def solve(
                 watch.reported = True
                 return loop.solution(Status.INTERRUPTED, "stopped by Ctrl-C", watch)
             if len(loop.trace) >= most:
-                return loop.solution(Status.ITERATION_LIMIT, f"stopped after {most} passes", watch)
+                passes = "1 pass" if most == 1 else f"{most} passes"
+                return loop.solution(Status.ITERATION_LIMIT, f"stopped after {passes}", watch)
             if max_seconds is not None and watch.seconds >= max_seconds:
                 return loop.solution(Status.TIME_LIMIT, f"stopped after {watch.seconds:.3g} s", watch)
 

@@ -74,8 +74,8 @@ def _conventions(judgements: Sequence[Judgement]) -> str:
 def claims_markdown(claims: Sequence[Claim]) -> str:
     """The table of verdicts, and below it every test with its figures."""
     lines = [
-        f"Queries are counted in {len(CONVENTIONS)} ways; {HEADLINE} is the headline. {RULE} Brackets are 95% bootstrap "
-        "intervals over seeds. The best fixed depth is picked in hindsight, for each way of counting.",
+        f"Queries are counted in {len(CONVENTIONS)} ways; {HEADLINE} is the headline. {RULE} Brackets are 95% "
+        "bootstrap intervals over seeds. The best fixed depth is picked in hindsight, for each way of counting.",
         "",
         f"| | Paper | Claim | {HEADLINE} | All ways | Remark |",
         "|---|---|---|---|---|---|",

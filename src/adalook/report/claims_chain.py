@@ -149,8 +149,8 @@ def _range(numbers: list[float]) -> str:
 
 
 SLOW_START = (
-    "QLPI starts slowly: V*(s_i) = γ^(n−i), and after the first step from V = 0 the states s_n and s_(n−1) are equally far "
-    "from V*, more than one state per depth can serve."
+    "QLPI starts slowly: V*(s_i) = γ^(n−i), and after the first step from V = 0 the states s_n and s_(n−1) are equally "
+    "far from V*, more than one state per depth can serve."
 )
 ONE_MORE = "All n + 1 states of the chain have to switch from d to u, so the count is ⌈(n+1)/h⌉, not ⌈n/h⌉."
 
@@ -186,7 +186,7 @@ QUESTIONS = (
         "chain-qlpi-contraction",
         "QLPI, after Theorem 2",
         "With one state per depth up to h, QLPI's induced contraction κ(θ) on the chain is γ^h.",
-        "κ(θ), the worst |V* − T^h(s) V^π|(s) over ‖V* − V^π‖ of all states and iterations, is at most γ^h in every run.",
+        "κ(θ), the worst |V* − T^h(s) V^π|(s) over ‖V* − V^π‖ of all states and iterations, at most γ^h in every run.",
         ("chain",),
         _contraction,
         f"{SLOW_START} So some state contracts by less there; every later iteration contracts by γ^h.",

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook.report.contenders import FIXED, Contender, cheapest, contenders, cost_ratio
+from adalook.report.contenders import (
+    FIXED,
+    Contender,
+    cheapest,
+    contenders,
+    cost_ratio,
+    depth_name,
+    largest_tried,
+    wave_like_for_like,
+)
 from adalook.report.experiment import Experiment
 from adalook.report.judgement import SIMILAR
 from adalook.report.plotting import (
@@ -26,6 +35,7 @@ from adalook.report.plotting import (
 )
 from adalook.report.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.sketch import Sketch
+from adalook.report.statistics import FEWEST_SAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,17 +62,20 @@ def panels_by_convention(maze: Experiment) -> list[Sketch]:
 
 def _panels_sketch(maze: Experiment, convention: Convention) -> Sketch:
     headline = convention == HEADLINE
-    best = cheapest(contenders(maze.records, FIXED), convention)
+    everyone = contenders(maze.records)
+    best = cheapest([one for one in everyone if one.group == FIXED], convention)
     assert best is not None, "there are fixed depths"
+    bars = "" if len(best.runs) >= FEWEST_SAMPLES else f" (fewer than {FEWEST_SAMPLES} seeds: they mean nothing)"
     return Sketch(
         name=f"figure-5-{convention.improvement}-{convention.evaluation}",
         number="Figure 5" if headline else f"Figure 5, {convention}",
         title=f"Queries to the model until convergence, counted by {convention}",
         caption=(
             f"Lower is better. Marks are means over {len(best.runs)} seeds, thin bars ± one standard deviation as in "
-            "the paper, thick bars 95% bootstrap intervals of the mean. The dashed line is the best fixed depth "
-            f"({pretty(best.label)}), the band 10% around it. Aggregated priors and those of a few iterations include "
-            "what it cost to get them; V* and the similar task are taken as given. The fifth panel is ours."
+            f"the paper, thick bars 95% bootstrap intervals of the mean{bars}. The dashed line is the best fixed depth "
+            f"({pretty(depth_name(best, everyone))}), the band 10% around it. Aggregated priors and those of a few "
+            "iterations include what it cost to get them; V* and the similar task are taken as given. The fifth panel "
+            f"is ours. {wave_like_for_like(everyone)}".rstrip()
         ),
         figure=_panels(maze, convention, best),
     )
@@ -163,10 +176,17 @@ def overview(maze: Experiment) -> Sketch | None:
         caption=(
             "Left of the line is cheaper than the best fixed depth of that convention, whose cost is given below each "
             "panel; the band is 10% around it. Bars are 95% bootstrap intervals, paired over seeds. Axes are "
-            "logarithmic and differ between panels."
+            f"logarithmic and differ between panels. {_edges(fixed)}{wave_like_for_like(everyone)}".rstrip()
         ),
         figure=figure,
     )
+
+
+def _edges(fixed: list[Contender]) -> str:
+    short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
+    if not short:
+        return ""
+    return f"Under {', '.join(short)} the best is the largest depth tried, so a deeper one may be better still. "
 
 
 def _ratios(panel: Axes, everyone: list[Contender], best: Contender, convention: Convention) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.arrays import FloatArray
-from adalook.report.claims_sweep import Cell, adaptive_ratios, best_fixed, cells
+from adalook.report.claims_sweep import Cell, adaptive_ratios, best_fixed, cells, edge_cells
 from adalook.report.contenders import Contender
 from adalook.report.experiment import Experiment
 from adalook.report.judgement import SIMILAR
@@ -36,7 +36,7 @@ def best_depths(sweep: Experiment) -> Sketch | None:
         numbers = found[convention]
         # A share of the logarithm: 1 to 2 is as large a step as 10 to 20.
         shades = np.log(numbers) / np.log(max(2.0, deepest))
-        _map(panel, grid, shades, [[_whole(number) for number in row] for row in numbers], "cividis", (0.0, 1.0))
+        _map(panel, grid, shades, _depth_texts(grid, numbers, convention), "cividis", (0.0, 1.0))
         panel.set_title(str(convention), fontsize=LARGE, loc="left")
     _name_axes(axes)
     return Sketch(
@@ -45,7 +45,8 @@ def best_depths(sweep: Experiment) -> Sketch | None:
         title="Best fixed depth by size of the maze and discount",
         caption=(
             "The depth of h-PI with the lowest mean number of queries in each cell, under each way of counting. "
-            f"Depths tried: {', '.join(str(depth) for depth in _depths(grid))}; {_seeds(grid)} seeds per cell."
+            f"Depths tried: {', '.join(str(depth) for depth in _depths(grid))}; {_seeds(grid)} seeds per cell. "
+            f"{_edges(grid)}"
         ),
         figure=figure,
     )
@@ -73,7 +74,8 @@ def relative_costs(sweep: Experiment) -> Sketch | None:
         title="Adaptive lookahead relative to the best fixed depth of each cell",
         caption=(
             f"Queries ({HEADLINE}) over those of the best fixed depth of the same size and discount; below 1 (violet) "
-            "adaptive is cheaper. Of TLPI and QLPI the setting with the lowest worst case is shown."
+            "adaptive is cheaper. Of TLPI and QLPI the setting with the lowest worst case is shown; it is picked in "
+            f"hindsight, as are the fixed depths. {_edges(grid, HEADLINE)}"
         ),
         figure=figure,
     )
@@ -102,7 +104,7 @@ def adaptive(sweep: Experiment) -> Sketch | None:
         caption=(
             "A mark is a size and discount; left of the line is cheaper than its best fixed depth, the band is 10% "
             "around it. A setting that never needs more than the best fixed depth has all its marks left of the line. "
-            "Axes are logarithmic and differ between panels."
+            f"Axes are logarithmic and differ between panels. {_edges(cells(sweep))}"
         ),
         figure=figure,
     )
@@ -182,6 +184,24 @@ def _spread_out(grid: Mapping[Cell, Any], values: Mapping[Cell, float]) -> Float
 def _best_depths(grid: Mapping[Cell, list[Contender]], convention: Convention) -> FloatArray:
     best = {cell: float(best_fixed(there, convention).lookahead) for cell, there in grid.items()}
     return _spread_out(grid, best)
+
+
+def _depth_texts(grid: Mapping[Cell, list[Contender]], numbers: FloatArray, convention: Convention) -> list[list[str]]:
+    """Depths in words, (sizes, discounts): "≥ 28" where 28 is the largest depth tried."""
+    edge = _spread_out(grid, dict.fromkeys(edge_cells(grid, convention), 1.0))
+    return [
+        [f"≥ {_whole(depth)}" if last == 1.0 else _whole(depth) for depth, last in zip(depths, lasts, strict=True)]
+        for depths, lasts in zip(numbers, edge, strict=True)
+    ]
+
+
+def _edges(grid: Mapping[Cell, list[Contender]], *conventions: Convention) -> str:
+    """In how many cells the best depth is the last one tried, under which convention; all if none is named."""
+    counts = {convention: len(edge_cells(grid, convention)) for convention in conventions or CONVENTIONS}
+    found = [f"{count} of {len(grid)} cells under {convention}" for convention, count in counts.items() if count]
+    if not found:
+        return "The largest depth tried is nowhere the best."
+    return f"Where the best is the largest depth tried (≥), a deeper one may be better still: {', '.join(found)}."
 
 
 def _one_of_each(sweep: Experiment, ratios: Ratios) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any
 from adalook.disk import make_directory, replacing
 from adalook.errors import FileError
 from adalook.report.claims import Claim, Judgement, Verdict, claims_markdown, judge_claims
-from adalook.report.contenders import Contender, cheapest, contenders, cost_ratio
+from adalook.report.contenders import Contender, cheapest, contenders, cost_ratio, depth_name, wave_like_for_like
 from adalook.report.document import document, explorer_section, table
 from adalook.report.experiment import Experiment, load_experiment
 from adalook.report.explorer import FAMILIES, experiment_explorer
 from adalook.report.figures import Figure, draw_figures
+from adalook.report.judgement import RULE, interval
 from adalook.report.records import HEADLINE
 
 DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep"))
@@ -110,26 +111,26 @@ def _headline(maze: Experiment) -> str:
         family = [one for one in everyone if one.group == group]
         best = cheapest(family, HEADLINE)
         if best is not None:
-            cards.append(_card(group, best, len(family), best_fixed))
+            cards.append(_card(group, best, family, best_fixed))
     seeds = len({record.seed for record in maze.records})
     return (
         '<section id="numbers"><h2>In numbers</h2>\n'
         f"<p>Queries to the model until no action can be improved, mean of {seeds} "
         f"maze{'' if seeds == 1 else 's'}, the best setting of each family. "
         "Counted as <em>root + simulated</em>: distinct (state, action) pairs below each root, and a rollout of the "
-        "effective horizon from every state to evaluate a policy. The claims below give every other way of counting."
+        "effective horizon from every state to evaluate a policy. The claims below give every other way of counting. "
+        f"{escape(wave_like_for_like(everyone))}"
         f'</p>\n<ul class="headline">{"".join(cards)}</ul></section>'
     )
 
 
-def _card(group: str, best: Contender, settings: int, fixed: Contender) -> str:
+def _card(group: str, best: Contender, family: Sequence[Contender], fixed: Contender) -> str:
     mean = best.totals(HEADLINE).mean()
     if best is fixed:
-        compared = "the best fixed depth in hindsight"
+        compared, name = "the best fixed depth in hindsight", depth_name(best, family)
     else:
-        share = cost_ratio(best, fixed, HEADLINE)
-        compared = f"{share.value:.2f} × the best fixed depth [{share.low:.2f}, {share.high:.2f}]"
-    which = f"{best.label}, the best of {settings}" if settings > 1 else best.label
+        compared, name = f"{interval(cost_ratio(best, fixed, HEADLINE))} × the best fixed depth", best.label
+    which = f"{name}, the best of {len(family)}" if len(family) > 1 else name
     return (
         f'<li><span class="name">{escape(FAMILIES.get(group, group))}</span><b>{mean:,.0f}</b>'
         f"<span>{escape(which)}</span><span>{escape(compared)}</span></li>"
@@ -176,11 +177,14 @@ def _claims(claims: Sequence[Claim]) -> str:
         if any(claim.verdict is verdict for claim in claims)
     )
     rows = "\n".join(_claim(number, claim) for number, claim in enumerate(claims, start=1))
+    ours = [claim.headline for claim in claims if claim.headline is not Verdict.NOT_TESTED]
+    alone = ", ".join(f"{ours.count(verdict)} × {verdict.value}" for verdict in Verdict if verdict in ours)
     return (
         '<section id="claims"><h2>The paper’s claims, held against the data</h2>\n'
         "<p>Verdicts are computed from the results, under every way of counting queries; open a claim for its figures. "
-        "Brackets are 95% bootstrap intervals over seeds.</p>\n"
-        f'<ul class="tally">{tally}</ul>\n{rows}</section>'
+        f"Brackets are 95% bootstrap intervals over seeds. {escape(RULE)}</p>\n"
+        f'<ul class="tally">{tally}</ul>\n'
+        f"<p>Under {HEADLINE}, the headline, alone: {alone or 'nothing tested'}.</p>\n{rows}</section>"
     )
 
 
@@ -188,11 +192,19 @@ def _badge(verdict: Verdict) -> str:
     return f'<span class="verdict {VERDICT_STYLE[verdict]}">{escape(verdict.value)}</span>'
 
 
+def _verdicts(claim: Claim) -> str:
+    """The column of verdicts: the headline's and that over all ways of counting; one where counting does not matter."""
+    if len(claim.conventions) < 2:
+        return _badge(claim.verdict)
+    named = ((str(HEADLINE), claim.headline), ("all ways of counting", claim.verdict))
+    return "".join(f'<p><span class="id">{name}</span> {_badge(verdict)}</p>' for name, verdict in named)
+
+
 def _claim(number: int, claim: Claim) -> str:
     remark = f"<p>{escape(claim.remark)}</p>" if claim.remark else ""
     details = _judgements(claim.conventions) if claim.conventions else ""
     return (
-        f'<article class="claim" id="claim-{escape(claim.id)}"><div>{_badge(claim.verdict)}</div>'
+        f'<article class="claim" id="claim-{escape(claim.id)}"><div>{_verdicts(claim)}</div>'
         f"<div><p>{number}. {escape(claim.claim)}</p>{remark}"
         f'<p class="test"><span class="id">{escape(claim.paper_place)}.</span> Test: {escape(claim.test)}</p>'
         f"{details}</div></article>"

@@ -1,6 +1,6 @@
 """Why a claim about the maze fails where it fails: sentences put together from the records, never from memory.
 
-Each function gets the experiments and gives a sentence or two with figures, or nothing where there is nothing to explain.
+Each function gets the experiments and gives a sentence or two with figures, or nothing where nothing needs explaining.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def depths_end_too_soon(experiments: Experiments) -> str:
         return ""
     deepest = max(one.lookahead for one in fixed)
     return (
-        f"Under {', '.join(short)} the best is {deepest}-PI, the largest depth tried: what lies beyond, and whether still "
-        "deeper lookahead is dearer again, these runs do not show."
+        f"Under {', '.join(short)} the best is {deepest}-PI, the largest depth tried: what lies beyond, and whether "
+        "still deeper lookahead is dearer again, these runs do not show."
     )
 
 
@@ -42,10 +42,8 @@ def exceptions_to_the_headline(experiments: Experiments) -> str:
 def _why_dearer(one: Contender, best: Contender) -> str:
     each = (one.totals(HEADLINE) / _passes(one)).mean() / (best.totals(HEADLINE) / _passes(best)).mean()
     text = (
-        f"Under {HEADLINE} {one.label} is the exception: {one.iterations().mean():.1f} iterations against "
-        f"{best.iterations().mean():.1f} of {best.label}, and a pass costs {each:.2f} of one of {best.label}."
-        if each < 1.0
-        else f"Under {HEADLINE} {one.label} is an exception: a pass costs {each:.2f} of one of {best.label}."
+        f"Under {HEADLINE} {one.label} is an exception: {one.iterations().mean():.1f} iterations against "
+        f"{best.iterations().mean():.1f} of {best.label}, at {each:.2f} of its queries a pass."
     )
     if one.group == "tlpi" and one.lookahead == 2:
         text += " Theorem 1 promises TLPI(γ²) no more than the speed of PI."
@@ -66,7 +64,7 @@ def prior_against_exact(group: str) -> Callable[[Experiments], str]:
         if not pairs:
             return ""
         ours, theirs = zip(*pairs, strict=True)
-        text = f"With these priors the rules need {_span_of_iterations(ours)} iterations, with V* {_span_of_iterations(theirs)}"
+        text = f"With these priors the rules need {_iterations(ours)} iterations, with V* {_iterations(theirs)}"
         plain = [one for one in contenders(records, FIXED) if one.lookahead == 1]
         text += f" (PI: {plain[0].iterations().mean():.1f})" if plain else ""
         return f"{text}.{_left_over(ours, plain)}{_price(ours)}"
@@ -84,9 +82,8 @@ def _any(contender: Contender) -> Record:
     return next(iter(contender.runs.values()))
 
 
-def _span_of_iterations(everyone: Sequence[Contender]) -> str:
-    means = [one.iterations().mean() for one in everyone]
-    return _span(means, "{:.1f}")
+def _iterations(everyone: Sequence[Contender]) -> str:
+    return _span([float(one.iterations().mean()) for one in everyone], "{:.1f}")
 
 
 def _left_over(ours: Sequence[Contender], plain: Sequence[Contender]) -> str:
@@ -99,8 +96,8 @@ def _left_over(ours: Sequence[Contender], plain: Sequence[Contender]) -> str:
         shares = [run.distance[min(count, run.passes - 1)] / run.distance[0] for run in plain[0].runs.values()]
         left.append(100.0 * float(np.mean(shares)))
     return (
-        f" After {_span(counts, '{}')} passes of PI the largest distance to V* is still {_span(left, '{:.0f}%')} of what "
-        "it was at the start, so the distance to such values does not show where depth is needed."
+        f" After {_span(counts, '{}')} passes of PI the largest distance to V* is still {_span(left, '{:.0f}%')} of "
+        "what it was at the start, so the distance to such values says little about where V* is far."
     )
 
 

@@ -18,7 +18,7 @@ RESAMPLES = 10_000
 SEED = 20_230_207
 """Any number; fixed, so that figures and verdicts do not depend on the day."""
 FEWEST_SAMPLES = 5
-"""Below this a bootstrap interval is far too narrow (that of one sample is a point), so nothing is concluded from it."""
+"""Below this a bootstrap interval is far too narrow (that of one sample is a point), so it decides nothing."""
 
 
 @dataclass(frozen=True)

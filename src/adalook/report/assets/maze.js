@@ -130,7 +130,7 @@ class Maze {
 
   #drawMark({ colour, points }, [row, column]) {
     const pen = this.pen, size = this.#markSize();
-    const [x, y] = this.#centre([row, column], 0.56 * size);
+    const [x, y] = this.#centre([row, column], 0.54 * size + 1);
     pen.beginPath();
     for (const [right, down] of points) pen.lineTo(x + right * size, y + down * size);
     pen.closePath();
@@ -147,7 +147,7 @@ class Maze {
 
   #drawRing([row, column]) {
     const pen = this.pen, size = this.#markSize();
-    const [x, y] = this.#centre([row, column], 0.54 * size);
+    const [x, y] = this.#centre([row, column], 0.52 * size + 1);
     for (const [colour, width] of [["#000000", 0.2], ["#ffffff", 0.1]]) {
       pen.beginPath();
       pen.arc(x, y, 0.42 * size, 0, 2 * Math.PI);
