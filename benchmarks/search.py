@@ -144,6 +144,38 @@ def plain(tree: PlainAtari, roots: list[Root], depth: int) -> tuple[Record, list
     }, values
 
 
+class TimedALE:
+    """An emulator with a stopwatch: what is spent in its calls, and in `act` alone."""
+
+    def __init__(self, ale: Any) -> None:
+        self.ale, self.seconds, self.act_seconds = ale, 0.0, 0.0
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.ale, name)
+
+        def timed(*arguments: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return method(*arguments)
+            finally:
+                spent = time.perf_counter() - begin
+                self.seconds += spent
+                self.act_seconds += spent if name == "act" else 0.0
+
+        return timed
+
+
+def emulation_share(sim: AtariSimulator, roots: list[Root], depth: int) -> Record:
+    """Which share of our time the emulator itself takes, by a stopwatch on its calls."""
+    sim.expand([roots[0].state], [0])
+    emulator = sim._tree
+    assert emulator is not None, "expanding makes it"
+    emulator._ale = clock = TimedALE(emulator._ale)
+    seconds = ours(sim, roots, depth, None)[0]["seconds"]
+    emulator._ale = clock.ale
+    return {"emulator": clock.seconds / seconds, "act": clock.act_seconds / seconds}
+
+
 def middle(records: list[Record]) -> Record:
     """The run of median length."""
     seconds = statistics.median_low(record["seconds"] for record in records)
@@ -172,8 +204,9 @@ def atari_case(case: Case, repeats: int, plangym: Path | None, console: Console)
                 runs[name].append(record)
                 if not all(np.array_equal(r.action_values, e) for r, e in zip(results, expected, strict=True)):
                     raise SystemExit(f"{case.name}: '{name}' and plain recursion disagree")
+    share = emulation_share(unmerged, roots, case.depth)
     peers = [ask_plangym(plangym, case, actions, count) for count in (None, WORKERS)]
-    result = summary(case, {name: middle(records) for name, records in runs.items()}, peers, sim.num_actions)
+    result = summary(case, {name: middle(records) for name, records in runs.items()}, share, peers, sim.num_actions)
     console.print(report.line(result), highlight=False)
     return result
 
@@ -210,19 +243,12 @@ def ask_plangym(python: Path | None, case: Case, actions: list[int], workers: in
         return record | {"failure": f"{type(error).__name__}: {error}"}
 
 
-def summary(case: Case, runs: dict[str, Record], plangym: list[Record], num_actions: int) -> Record:
+def summary(case: Case, runs: dict[str, Record], share: Record, plangym: list[Record], num_actions: int) -> Record:
     """Rates, ratios, and whether the goals are met."""
     base = runs["plain"]
     plain_rate = base["nodes"] / base["seconds"]
     speedup = runs["two_unmerged"]["nodes"] / runs["two_unmerged"]["seconds"] / plain_rate
     effective = runs["two"]["tree_nodes"] / runs["two"]["seconds"] / plain_rate
-    emulation = {
-        name: {
-            part: base[f"{part}_seconds"] / base["nodes"] * runs[name]["nodes"] / runs[name]["seconds"]
-            for part in ("act", "emulator")
-        }
-        for name in ("plain", "one_unmerged")
-    }
     return {
         "name": case.name,
         "game": case.game,
@@ -234,10 +260,11 @@ def summary(case: Case, runs: dict[str, Record], plangym: list[Record], num_acti
         "speedup_unmerged": speedup,
         "speedup_effective": effective,
         "merging": runs["two"]["tree_nodes"] / runs["two"]["nodes"],
-        "emulation_share": emulation,
+        "emulation_share": share,
+        "emulation_share_plain": base["emulator_seconds"] / base["seconds"],
         "goals": {
             "speedup_unmerged": [SPEEDUP_GOAL, speedup >= SPEEDUP_GOAL],
-            "emulation": [EMULATION_GOAL, emulation["one_unmerged"]["emulator"] >= EMULATION_GOAL],
+            "emulation": [EMULATION_GOAL, share["emulator"] >= EMULATION_GOAL],
             "speedup_effective": case.effective_goal and [case.effective_goal, effective >= case.effective_goal],
         },
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -98,9 +99,10 @@ def _encode_dict(value: dict[Any, Any], place: str, arrays: Arrays, segments: di
 
 
 def _name(array: NDArray[Any], place: str, arrays: Arrays) -> str:
-    name = base = place.strip("/") or "state"
+    # Keys may contain anything; names in an archive may not: it cuts them at a NUL, for one.
+    name = base = re.sub(r"[^\w/.~-]", "_", place.strip("/"), flags=re.ASCII) or "state"
     again = 1
-    while name in arrays:  # keys may contain slashes
+    while name in arrays:
         again += 1
         name = f"{base}~{again}"
     arrays[name] = array
