@@ -9,6 +9,9 @@ from adalook.planning.kernels import backup, count_different, gather_front, gree
 
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
+VERY_FEW = 32
+"""On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
+states changed, and ever fewer."""
 
 
 @compiled
@@ -196,8 +199,11 @@ def rough_passes(
             improve_in_place(rewards, codes, indptr, indices, data, hub, discount, v, policy)
             previous, different = different, count_different(before, policy)
             rounds += 1
-            settling = rounds < most_rounds and (FEW * different > num_states or 0 < 2 * different < previous)
-            sweeps, target = next_sweeps(different, num_states, eager, most_sweeps, share * coarse, fine)
+            fading = 2 * different < previous
+            settled = fading and VERY_FEW * different <= num_states and len(sources) == 0
+            settling = rounds < most_rounds and not settled and (fading or FEW * different > num_states)
+            left = 0 if settled else different  # what fades so fast will be gone by the next round
+            sweeps, target = next_sweeps(left, num_states, eager, most_sweeps, share * coarse, fine)
         hub_expectations(indptr, indices, data, v, hub)
         low, high, own_low, own_high, size = backup(
             rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action, 0, num_states

@@ -47,6 +47,8 @@ DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
 MANY = 1 << 30
+QUICK_PAIRS = 10_000
+"""The first passes of smaller models take about a millisecond: no time to press Ctrl-C in."""
 PATIENCE = 100
 """Rough evaluation gives way to exact when so many passes in a row have not taken a tenth off the loss."""
 
@@ -93,6 +95,8 @@ def solve(
             policy = checked_policy(mdp, initial_policy, "initial_policy")
         loop = _Loop(mdp, method, policy, float(tolerance), keep_states)
         while True:
+            if loop.trace or mdp.num_pairs > QUICK_PAIRS:
+                watch.listen()
             for iteration in loop.run(watch, int(min(most - len(loop.trace), 1 << 30)), on_iteration is not None):
                 watch.show(len(loop.trace), iteration)
                 if on_iteration is not None:

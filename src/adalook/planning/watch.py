@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class Watch:
     """Context of a solve: elapsed seconds, and whether Ctrl-C was pressed.
 
-    The first Ctrl-C asks the loop to stop after the step at hand, so that the answer so far can be certified and
-    returned; the second one interrupts at once, as usual. Outside the main thread Ctrl-C is left alone.
+    Once `listen` was called, the first Ctrl-C asks the loop to stop after the step at hand, so that the answer so far
+    can be certified and returned; the second one interrupts at once, as usual. Outside the main thread Ctrl-C is left
+    alone. Listening costs microseconds, which solves that end in the first of many quick passes need not pay.
     """
 
     def __init__(self, progress: bool, title: str) -> None:
@@ -24,16 +25,21 @@ class Watch:
         self.reported = False
         self._progress = _Progress(title) if progress else None
         self._previous: Any = None
+        self._listening = False
 
     def __enter__(self) -> Watch:
         self._began = time.perf_counter()
-        if threading.current_thread() is threading.main_thread():
-            self._previous = signal.getsignal(signal.SIGINT)
-            if self._previous is not None:
-                signal.signal(signal.SIGINT, self._on_interrupt)
         if self._progress:
             self._progress.start()
         return self
+
+    def listen(self) -> None:
+        """From now on Ctrl-C is answered with the best policy so far."""
+        if not self._listening and threading.current_thread() is threading.main_thread():
+            self._previous = signal.getsignal(signal.SIGINT)
+            if self._previous is not None:
+                signal.signal(signal.SIGINT, self._on_interrupt)
+        self._listening = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
