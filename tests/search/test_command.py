@@ -7,9 +7,18 @@ import json
 import numpy as np
 import pytest
 
+import adalook as al
 from adalook.cli import main
 from adalook.errors import FileError
+from adalook.report import search_picture
 from adalook.report.search_picture import draw_searches
+from adalook.search import DistanceRecord, FixedDepth
+from adalook.search.rollout import Plan, searches_along
+from adalook.simulators.make import make_simulator
+
+
+def garnet():
+    return make_simulator(al.zoo.garnet(50, 3, 5, seed=0))
 
 
 def lines(capsys):
@@ -60,6 +69,34 @@ def test_table_and_picture(tmp_path, capsys, env):
     about = json.loads((tmp_path / "search.json").read_text())
     with np.load(tmp_path / "search.npz", allow_pickle=False) as arrays:
         assert len(arrays["path_0"]) == len(about["searches"][0]["path"])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([0.0, 0.0, 0.0], ["all actions tie at 0"]),
+        ([0.0, None, 0.0], ["×", "all actions that were kept tie at 0"]),
+        ([0.5, 0.5, 0.5], []),
+        ([0.0, 0.25, 0.0], []),
+    ],
+)
+def test_a_picture_of_nothing_says_so(values, words):
+    known = [value for value in values if value is not None]
+    search = {"step": 0, "path": [0], "path_rewards": [0.0], "action": 0, "action_values": values, "value": max(known)}
+    search |= {"depth": 1, "nodes": 3, "saved": 0}
+    frame = np.zeros((4, 4), np.uint8)
+    about = {"env": "a world", "rule": "depth 1", "searches": [search]}
+    figure = search_picture._figure(about, {"root_0": frame, "path_0": frame[None]})
+    assert [text.get_text() for text in figure.axes[-1].texts] == words
+
+
+@pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
+def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
+    record = DistanceRecord()
+    for searched in searches_along(make(), Plan(FixedDepth(3), record, discount=0.9, states=8, every=7)):
+        result = searched.result
+        np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)
+        assert result.value == pytest.approx(sum(0.9**t * r for t, r in enumerate(searched.path_rewards)), abs=1e-12)
 
 
 def test_damaged_files_are_named(tmp_path):

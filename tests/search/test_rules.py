@@ -31,10 +31,10 @@ class Table:
 
 def test_gap_goes_on_while_the_choice_is_close():
     rule = GapDepth(0.5, max_depth=3)
-    level = view([[1.0, 0.4, 0.0], [1.0, 0.6, 0.9], [0.0, 0.0, -np.inf], [1.0, -np.inf, -np.inf]])
+    level = view([[1.0, 0.4, 0.0], [1.0, 0.6, 0.9], [0.0, 0.0, -np.inf], [1.0, -np.inf, -np.inf], [1.0, 0.5, 0.0]])
     distances = rule.distances(level)
-    np.testing.assert_allclose(distances, [0.6, 0.1, 0.0, np.inf])
-    assert rule.deeper(level, distances).tolist() == [False, True, True, False]
+    np.testing.assert_allclose(distances, [0.6, 0.1, 0.0, np.inf, 0.5])
+    assert rule.deeper(level, distances).tolist() == [False, True, True, False, False]  # a lead of `gap` is enough
 
 
 def test_gap_with_one_action_never_goes_on():
@@ -133,13 +133,13 @@ def test_record_deepens_the_promised_share():
     assert np.mean(chosen[500:]) == pytest.approx(0.2, abs=0.03)
 
 
-@pytest.mark.parametrize("shares", [{3: 0.1}, {1: 0.5, 2: 0.1}, {2: 1.5}, {2: -0.1}])
+@pytest.mark.parametrize("shares", [{3: 0.1}, {1: 0.5, 2: 0.1}, {2: 1.5}, {2: -0.1}, {2: "all"}])
 def test_wrong_shares_are_named(shares):
     with pytest.raises(al.AdalookError, match="QuantileDepth"):
         QuantileDepth(shares, DistanceRecord())
 
 
-@pytest.mark.parametrize("gap", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("gap", [0.0, -1.0, float("nan"), "small"])
 def test_wrong_gaps_are_named(gap):
     with pytest.raises(al.AdalookError, match="gap"):
         GapDepth(gap, 3)

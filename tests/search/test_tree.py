@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.search import Budget, FixedDepth, Root, Status, search, search_many
+from adalook.search import Budget, FixedDepth, Root, Status, expander, search, search_many
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
 from tests.search.plain import assert_same, hashed_values, plain_action_values, roots_along
-from tests.search.worlds import Graph, Slow
+from tests.search.worlds import Counting, Graph, Slow, Wired
 
 
 def zero(observations, depth):
@@ -107,12 +109,29 @@ def test_levels_that_nobody_asks_about_are_not_evaluated_and_change_nothing():
         assert (last.depth, last.path, last.status, last.nodes) == (full.depth, full.path, full.status, full.nodes)
         np.testing.assert_array_equal(last.leaf().observation, full.leaf().observation)
     assert set(calls) == {3}
-    together = search_many(sim, roots, hashed_values, FixedDepth(3), discount=0.9)
-    for root, both in zip(roots, together, strict=True):
-        alone = search(sim, root, hashed_values, FixedDepth(3), discount=0.9)
-        np.testing.assert_array_equal(alone.action_values, both.action_values)
     with pytest.raises(ArgumentError, match="every_level=True"):
         search(Graph(25, 3, ends=0.0), roots[0], hashed_values, FixedDepth(3), discount=0.9).leaf(depth=1)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_a_root_that_ends_early_changes_nothing_for_the_others(depth):
+    sim = Graph(25, 2, seed=6, ends=0.5)
+    roots = []
+    for state in np.flatnonzero(~sim._ends).tolist():
+        sim.restore(state)
+        roots.append(Root.of(sim))
+    calls = []
+
+    def value_fn(observations, depth):
+        calls.append(depth)
+        return hashed_values(observations, depth)
+
+    together = search_many(sim, roots, value_fn, FixedDepth(depth), discount=0.9)
+    assert calls == [depth]
+    assert {Status.ENDED, Status.DONE} == {result.status for result in together}
+    assert len({result.depth for result in together}) > 1
+    for root, result in zip(roots, together, strict=True):
+        assert_same(search(sim, root, hashed_values, FixedDepth(depth), discount=0.9), result)
 
 
 def test_the_path_leads_to_the_value_and_to_the_leaf():
@@ -156,6 +175,41 @@ def test_a_tree_in_which_everything_has_ended_stops():
 def test_ties_go_to_the_first_action():
     sim = Graph(1, 4, ends=0.0, rewards=0.0)
     assert search(sim, roots_along(sim, 1, 1)[0], zero, FixedDepth(2), discount=0.9).action == 0
+
+
+def test_ties_with_a_leaf_that_ended_above_go_to_the_leaf_of_the_level():
+    """One path ends at depth 2, the other goes on; at first both are worth 0, then going on costs something."""
+    nexts, ends = [[1, 1], [2, 3], [2, 2], [3, 3]], [False, False, True, False]
+    sim = Wired(nexts, np.zeros((4, 2)), ends)
+    result = search(sim, begin(sim), zero, FixedDepth(3), discount=0.9, every_level=True)
+    assert result.path == (0, 1, 0)
+    assert not result.leaf().ended
+    assert result.levels[1].leaf_ended.all()  # at depth 2 both are leaves, and the ended one is the first
+    costly = Wired(nexts, [[0, 0], [0, 0], [0, 0], [-1, -1]], ends)
+    assert search(costly, begin(costly), zero, FixedDepth(3), discount=0.9).path == (0, 0)
+
+
+def test_of_equal_leaves_that_ended_above_the_first_counts():
+    """Ends at depths 2 and 3, both worth 0, and one path that goes on and is worth less."""
+    nexts = [[1, 1], [2, 3], [2, 2], [4, 5], [4, 4], [5, 5]]
+    rewards = [[0, 0], [0, 0], [0, 0], [0, -1], [0, 0], [0, 0]]
+    sim = Wired(nexts, rewards, [False, False, True, False, True, False])
+    result = search(sim, begin(sim), zero, FixedDepth(4), discount=0.9)
+    assert result.value == 0.0
+    assert result.path == (0, 0)
+
+
+def begin(sim):
+    sim.reset()
+    return Root.of(sim)
+
+
+def test_of_equal_nodes_a_beam_keeps_the_first():
+    sim = Wired([[1, 2, 3], [1, 1, 1], [2, 2, 2], [3, 3, 3]], np.zeros((4, 3)), [False] * 4)
+    for width, kept in ((1, [0]), (2, [0, 1]), (3, [0, 1, 2])):
+        result = search(sim, begin(sim), zero, FixedDepth(2), discount=0.9, width=width)
+        assert np.flatnonzero(result.action_values == 0.0).tolist() == kept
+        assert np.isneginf(result.action_values[len(kept) :]).all()
 
 
 def test_plain_trees_are_counted_exactly_however_deep():
@@ -217,6 +271,26 @@ def test_out_of_time_the_last_complete_level_answers():
     assert_levels_equal(result, search(sim, root, hashed_values, FixedDepth(result.depth), discount=0.9))
 
 
+def test_a_level_that_is_given_up_is_counted(monkeypatch):
+    monkeypatch.setattr(expander, "MOST_IN_BATCH", 5)
+    sim = Counting(300, 4, seed=9, ends=0.0, seconds=0.002)
+    roots = roots_along(sim, 2, 1)
+    begin = time.perf_counter()
+    results = search_many(sim, roots, zero, FixedDepth(9), discount=0.9, budget=Budget(seconds=0.3))
+    seconds = time.perf_counter() - begin
+    assert {result.status for result in results} == {Status.TIME_LIMIT}
+    assert sum(result.nodes for result in results) == sim.taken
+    for result in results:
+        complete = search(Graph(300, 4, seed=9, ends=0.0), roots[0], zero, FixedDepth(result.depth), discount=0.9)
+        assert result.depth == complete.depth
+        assert result.saved >= 0
+        assert result.given_up.expansion > 0.0
+        assert result.seconds.expansion >= 0.002 * sim.taken
+        assert 0.9 * seconds < result.seconds.total <= seconds
+    in_levels = sum(level.nodes for result in results for level in result.levels)
+    assert in_levels < sim.taken
+
+
 def assert_levels_equal(result, other):
     assert (result.depth, result.path) == (other.depth, other.path)
     np.testing.assert_array_equal(result.action_values, other.action_values)
@@ -234,22 +308,53 @@ def test_seconds_add_up():
     [
         ({"discount": 0.0}, "discount"),
         ({"discount": 1.5}, "discount"),
-        ({"discount": 0.9, "width": 0}, "width"),
-        ({"discount": 0.9, "value_fn": lambda leaves, depth: np.zeros(len(leaves) + 1)}, "wrong shape"),
-        ({"discount": 0.9, "value_fn": lambda leaves, depth: np.full(len(leaves), np.nan)}, "not finite"),
+        ({"discount": "x"}, r"discount is wrong: expected a number in \(0, 1\], got 'x'"),
+        ({"discount": True}, "discount is wrong"),
+        ({"width": 0}, "width is wrong: expected a whole number >= 1, or None, got 0"),
+        ({"width": "3"}, "width is wrong: .* got '3'"),
+        ({"width": 2.5}, "width is wrong: .* got 2.5"),
+        ({"width": True}, "width is wrong: .* got True"),
+        ({"seed": 1.5}, "seed is wrong: expected a whole number, .* got 1.5"),
+        ({"seed": None}, "seed is wrong: .* got None"),
+        ({"seed": [0.5]}, r"seed is wrong: .* got \[0.5\]"),
+        ({"seed": [1, 2]}, "expected 1 seeds, got 2"),
+        ({"budget": 5}, r"budget is wrong: expected a Budget, such as Budget\(nodes=500\), or None, got 5"),
+        ({"rule": 3}, r"rule is wrong: expected a DepthRule, such as FixedDepth\(3\), got 3"),
+        ({"rule": FixedDepth}, "rule is wrong"),
+        ({"root": Graph().save()}, r"root is wrong: expected a Root, such as Root.of\(sim\), got a int"),
+        ({"expander": 2}, "expander is wrong: .* got 2"),
+        ({"value_fn": 0.0}, "value function is wrong: .* got 0.0"),
+        ({"value_fn": lambda leaves, depth: np.zeros(len(leaves) + 1)}, "wrong shape"),
+        ({"value_fn": lambda leaves, depth: np.full(len(leaves), np.nan)}, "not finite"),
     ],
 )
 def test_wrong_arguments_are_named(options, message):
     sim = Graph()
-    value_fn = options.pop("value_fn", zero)
-    with pytest.raises(al.AdalookError, match=message):
-        search(sim, roots_along(sim, 1, 1)[0], value_fn, FixedDepth(2), **options)
+    usual = {"root": roots_along(sim, 1, 1)[0], "value_fn": zero, "rule": FixedDepth(2), "discount": 0.9}
+    with pytest.raises(ArgumentError, match=message):
+        search(sim, **{**usual, **options})
+
+
+def test_one_root_is_not_many():
+    sim = Graph()
+    with pytest.raises(ArgumentError, match="roots are wrong: expected a list of Root, got one Root"):
+        search_many(sim, roots_along(sim, 1, 1)[0], zero, FixedDepth(2), discount=0.9)
+
+
+def test_an_infinite_beam_is_the_full_tree():
+    sim = Graph(30, 3)
+    (root,) = roots_along(sim, 1, 1)
+    full = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, every_level=True)
+    assert_same(search(sim, root, hashed_values, FixedDepth(3), discount=0.9, width=np.inf), full)
 
 
 def test_wrong_budgets_and_depths_are_named():
-    for make in (lambda: Budget(nodes=0), lambda: Budget(seconds=-1.0), lambda: FixedDepth(0), lambda: FixedDepth(1.5)):
-        with pytest.raises(al.AdalookError, match="wrong"):
-            make()
+    for budget in ({"nodes": 0}, {"seconds": -1.0}, {"nodes": "x"}, {"seconds": np.nan}, {"nodes": True}):
+        with pytest.raises(ArgumentError, match=r"wrong: expected a number > 0, or None, got"):
+            Budget(**budget)
+    for depth in (0, 1.5, "2", True):
+        with pytest.raises(ArgumentError, match="wrong: expected a whole number >= 1, got"):
+            FixedDepth(depth)
 
 
 def test_no_roots_no_results():

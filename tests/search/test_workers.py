@@ -180,6 +180,94 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
     assert set(os.listdir("/dev/shm")) <= shared
 
 
+def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes():
+    """A process that was forked has the parent's ends of all pipes, so that the parent's death does not end them."""
+    script = """
+        import os, signal, time
+        from adalook.search import Workers
+        from tests.search.worlds import Graph
+
+        if __name__ == "__main__":
+            workers = Workers(Graph(), 2)
+            sleeper = os.fork()
+            if sleeper == 0:
+                time.sleep(120)
+                os._exit(0)
+            print(sleeper, *workers.process_ids, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as parent:
+        assert parent.stdout is not None
+        sleeper, *process_ids = map(int, parent.stdout.readline().split())
+    try:
+        assert len(process_ids) == 2
+        assert wait_until(lambda: not any(map(running, process_ids)))
+        assert running(sleeper)
+    finally:
+        for process_id in filter(running, [sleeper, *process_ids]):
+            os.kill(process_id, signal.SIGKILL)
+
+
+def run_python(arguments, script=None):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        input=script,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+
+
+PIPED = """
+import __main__
+from adalook.search import FixedDepth, WorkerError, Workers, search
+from tests.search.plain import hashed_values, roots_along
+from tests.search.worlds import Graph
+
+class Own(Graph):
+    pass
+
+if __name__ == "__main__":
+    (root,) = roots_along(Graph(), 1, 1)
+    name = __main__.__file__
+    try:
+        with Workers({kind}(), 2) as workers:
+            print(search(Graph(), root, hashed_values, FixedDepth(2), discount=0.9, expander=workers).depth)
+    except WorkerError as error:
+        print(error)
+    assert __main__.__file__ == name == "<stdin>"
+"""
+
+
+def test_a_script_that_came_through_a_pipe_can_use_workers():
+    done = run_python(["-"], PIPED.format(kind="Graph"))
+    assert (done.stdout, done.stderr, done.returncode) == ("2\n", "", 0)
+
+
+def test_a_simulator_of_a_script_that_came_through_a_pipe_is_named():
+    done = run_python(["-"], PIPED.format(kind="Own"))
+    assert done.returncode == 0
+    assert done.stdout.startswith("workers cannot get at Own, which is defined in a script that is not a file. Save")
+
+
+def test_a_script_that_is_a_file_can_define_its_simulator(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PIPED.format(kind="Own").replace('"<stdin>"', "__file__"))
+    done = subprocess.run(
+        [sys.executable, script.name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("2\n", "", 0)
+
+
 def test_shares_are_fair_and_complete():
     rng = np.random.default_rng(0)
     for _ in range(200):

@@ -48,6 +48,43 @@ class Graph(Simulator):
         return int.from_bytes(data, "little")
 
 
+class Wired(Graph):
+    """A graph that a test has drawn, (states, actions), (states, actions) and (states,). It begins in state 0."""
+
+    def __init__(self, next_states, rewards, ends):
+        super().__init__(len(next_states), len(next_states[0]))
+        self._next, self._rewards, self._ends = np.array(next_states), np.array(rewards, float), np.array(ends, bool)
+
+    def reset(self, seed=None):
+        self._state = 0
+        return self.observe()
+
+    def observe(self):
+        return np.array([self._state, 7], np.int16)
+
+
+class Slow(Graph):
+    """Takes its time."""
+
+    def __init__(self, *graph, seconds, **more):
+        super().__init__(*graph, **more)
+        self._seconds = seconds
+
+    def step(self, action):
+        time.sleep(self._seconds)
+        return super().step(action)
+
+
+class Counting(Slow):
+    """Counts the steps that trees take in this process."""
+
+    taken = 0
+
+    def expand(self, states, actions, out=None):
+        self.taken += len(states)
+        return super().expand(states, actions, out)
+
+
 class Deadly(Graph):
     """Kills its process, without a word, when a worker first takes `action` in `state`; `deaths` times in all."""
 
@@ -70,16 +107,4 @@ class Raising(Graph):
     def step(self, action):
         if action == 1:
             raise KeyError("no such thing")
-        return super().step(action)
-
-
-class Slow(Graph):
-    """Takes its time."""
-
-    def __init__(self, *graph, seconds, **more):
-        super().__init__(*graph, **more)
-        self._seconds = seconds
-
-    def step(self, action):
-        time.sleep(self._seconds)
         return super().step(action)

@@ -135,7 +135,18 @@ def _values(axes: Axes, search: dict[str, Any]) -> None:
         verdict = f"every first action is worth {search['value']:.3g}"
     else:
         verdict = f"value by first action: {search['action']} is best, {search['value']:.3g}"
-    if not any(heights):
+    if not any(heights):  # bars of no height look like a picture that failed
+        which = "all actions" if None not in values else "all actions that were kept"
+        axes.text(
+            0.5,
+            0.5,
+            f"{which} tie at 0",
+            ha="center",
+            va="center",
+            fontsize=NORMAL,
+            color=INK,
+            transform=axes.transAxes,
+        )
         axes.set_ylim(-0.05, 1.0)
         axes.set_yticks([0.0])
     axes.set_title(

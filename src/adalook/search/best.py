@@ -70,7 +70,9 @@ class Frozen:
         self.observations(root)[better] = nodes.observations[nodes.rows[best[better]]]
 
 
-def best_leaves(nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: int) -> BestLeaves:
+def best_leaves(
+    nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: int, only: IntArray | None = None
+) -> BestLeaves:
     """The best leaves when trees are cut at a level.
 
     Args:
@@ -78,10 +80,14 @@ def best_leaves(nodes: Nodes, bootstrapped: FloatArray, frozen: Frozen, depth: i
         bootstrapped: (nodes, A) R_a + γ^depth V.
         frozen: what ended above; the nodes that ended at this level are added to it.
         depth: of the level.
+        only: the roots to answer for, ascending, all of which have nodes in the level; None: all that have.
 
     Of leaves with equal values that of the level counts, and there the first.
     """
     roots, spans = _spans(nodes)
+    if only is not None:
+        wanted = np.flatnonzero(np.isin(roots, only)).tolist()
+        roots, spans = roots[wanted], [spans[i] for i in wanted]
     first_actions = np.arange(bootstrapped.shape[1])
     best = np.array([lo + bootstrapped[lo:hi].argmax(axis=0) for lo, hi in spans])
     values = bootstrapped[best, first_actions]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from adalook.errors import ArgumentError
+from adalook.search.rule import is_number
 
 
 @dataclass(frozen=True)
@@ -23,5 +23,5 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, limit in (("nodes", self.nodes), ("seconds", self.seconds)):
-            if limit is not None and not (limit > 0 and not math.isnan(limit)):
+            if limit is not None and not (is_number(limit) and limit > 0):
                 raise ArgumentError(f"the budget of {name} is wrong", expected="a number > 0, or None", got=repr(limit))

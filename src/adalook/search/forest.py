@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,13 @@ from adalook.arrays import BoolArray, FloatArray, IntArray
 from adalook.search.best import BestLeaves, Frozen, best_leaves, freeze
 from adalook.search.budget import Budget
 from adalook.search.distinct import DistinctObservations, EveryObservation, ObservationPool
-from adalook.search.expander import Batch, Expander
+from adalook.search.expander import Expander
 from adalook.search.leaves import checked_values, leaf_values
 from adalook.search.nodes import Frontier, Nodes, OutOfTimeError, next_level, run_starts
 from adalook.search.result import Level, SearchResult, Seconds, Status
 from adalook.search.root import Root
 from adalook.search.rule import DepthRule, LevelView, ValueFunction
+from adalook.search.spending import Metered, Spending
 from adalook.simulators.base import Simulator, State
 
 
@@ -55,9 +56,10 @@ class Forest:
         count = len(roots)
         self._levels: list[list[Level]] = [[] for _ in roots]
         self._status = [Status.DONE] * count
+        self._given_up = [Seconds()] * count
         self._tree_nodes = [0] * count
         self._nodes: IntArray = np.zeros(count, np.int64)
-        """Steps simulated for each root, those up to the last level that was looked at in …"""
+        """Steps simulated for each root, those up to its last level that was looked at in …"""
         self._nodes_before: IntArray = np.zeros(count, np.int64)
         self._frozen = Frozen(count, sim)
         self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count
@@ -69,54 +71,72 @@ class Forest:
         self._references = _checked_references(self._rule.reference(self._observations, self._value_fn), len(states))
         frontier = Frontier(np.arange(len(states)), list(expander.plant(states)), None, [1] * len(states))
         kept: IntArray = np.arange(len(states))
-        spent = Seconds()
+        spending = Spending()
         for depth in range(1, self._rule.max_depth + 1):
-            begin = time.perf_counter()
-            try:
-                nodes, expansion = self._expand(expander, frontier, depth)
-            except OutOfTimeError:
-                self._stop(np.unique(frontier.roots), Status.TIME_LIMIT)
+            nodes = self._expand(expander, frontier, depth, spending)
+            if nodes is None:
                 return
-            self._count(frontier)
             self._steps.append(_Step(nodes.via, kept))
-            valuing = time.perf_counter()
-            if not self._looks_at(depth) and (alive := _alive_in_every_tree(nodes)) is not None:
-                freeze(nodes, self._frozen, depth)
-                kept, frontier = alive, _pick(nodes, alive)
-                expander.keep(frontier.handles)
-                spent += Seconds(expansion, 0.0, time.perf_counter() - begin - expansion)
-                continue
-            values = leaf_values(nodes, self._value_fn, depth)
-            valued = time.perf_counter()
-            bootstrapped = nodes.returns + self._discount**depth * values[:, None]
-            best = best_leaves(nodes, bootstrapped, self._frozen, depth)
-            view, distances = self._view(best, depth)
-            bookkeeping = (valuing - begin - expansion) + (time.perf_counter() - valued)
-            spent += Seconds(expansion, valued - valuing, bookkeeping)
-            self._record(nodes, best, distances, depth, spent)
-            spent = Seconds()
-            if depth == self._rule.max_depth:
-                return
-            grows = np.zeros(len(self._levels), bool)
-            grows[best.roots] = np.asarray(self._rule.deeper(view, distances), bool)
-            kept = self._choose(nodes, bootstrapped, grows)
+            if self._looks_at(depth):
+                kept = self._look(nodes, depth, spending)
+                spending = Spending()
+            else:
+                kept = self._pass_by(nodes, depth, spending)
             if not len(kept):
                 return
             frontier = _pick(nodes, kept)
             expander.keep(frontier.handles)
 
-    def _expand(self, expander: Expander, frontier: Frontier, depth: int) -> tuple[Nodes, float]:
-        """The next level, and the seconds spent on waiting for it."""
+    def _expand(self, expander: Expander, frontier: Frontier, depth: int, spending: Spending) -> Nodes | None:
+        """The next level, its steps counted; None if time ran out before it was complete."""
         # Without a first level there is no answer: it is made whatever the time.
         deadline = math.inf if depth == 1 else self._deadline
         sim = self._sim
         kept = DistinctObservations if self._looks_at(depth) else EveryObservation
         observations: ObservationPool = kept(sim.observation_shape, sim.observation_dtype)
         children = expander.expand(frontier.handles, leaves=depth == self._rule.max_depth)
-        with contextlib.closing(_Stopwatch(children)) as batches:
-            discount = self._discount ** (depth - 1)
+        discount = self._discount ** (depth - 1)
+        nodes = None
+        with contextlib.closing(Metered(children, spending)) as batches, contextlib.suppress(OutOfTimeError):
             nodes = next_level(frontier, batches, sim.num_actions, discount, observations, deadline)
-        return nodes, batches.seconds
+        if nodes is None:
+            self._give_up(frontier, batches.positions, spending.so_far())
+        else:
+            self._count(frontier)
+        return nodes
+
+    def _look(self, nodes: Nodes, depth: int, spending: Spending) -> IntArray:
+        """Evaluate a level and take note of what it says; returns which of its nodes are expanded next."""
+        begin = time.perf_counter()
+        values = leaf_values(nodes, self._value_fn, depth)
+        spending.values += time.perf_counter() - begin
+        bootstrapped = nodes.returns + self._discount**depth * values[:, None]
+        best = best_leaves(nodes, bootstrapped, self._frozen, depth)
+        view, distances = self._view(best, depth)
+        self._record(nodes, best, distances, depth, spending.so_far())
+        if depth == self._rule.max_depth:
+            return np.empty(0, np.intp)
+        grows = np.zeros(len(self._levels), bool)
+        grows[best.roots] = np.asarray(self._rule.deeper(view, distances), bool)
+        return self._choose(nodes, bootstrapped, grows)
+
+    def _pass_by(self, nodes: Nodes, depth: int, spending: Spending) -> IntArray:
+        """A level that nobody looks at; returns which of its nodes are expanded next.
+
+        Only trees in which everything has ended are answered for: they need no values, and no other level will come.
+        """
+        if not nodes.ended.any():
+            return np.arange(len(nodes.ended))
+        alive: IntArray = np.flatnonzero(~nodes.ended)
+        complete = np.setdiff1d(nodes.roots, nodes.roots[alive])
+        if not len(complete):
+            freeze(nodes, self._frozen, depth)
+            return alive
+        best = best_leaves(nodes, nodes.returns, self._frozen, depth, only=complete)
+        _, distances = self._view(best, depth)
+        self._record(nodes, best, distances, depth, spending.so_far())
+        self._stop(complete, Status.ENDED)
+        return alive
 
     def _view(self, best: BestLeaves, depth: int) -> tuple[LevelView, FloatArray]:
         """What the rule gets to see, and the distances it makes of it."""
@@ -138,10 +158,21 @@ class Forest:
             self._tree_nodes[root] += paths * count
         self._nodes += np.bincount(frontier.roots, minlength=len(self._levels)) * count
 
+    def _give_up(self, frontier: Frontier, positions: IntArray, seconds: Seconds) -> None:
+        """Take note of the steps of a level that is not complete, `positions` (n,), and of the time that it took."""
+        parents = positions // self._sim.num_actions
+        for parent in parents.tolist():
+            self._tree_nodes[frontier.roots[parent]] += frontier.paths[parent]
+        self._nodes += np.bincount(frontier.roots[parents], minlength=len(self._levels))
+        growing = np.unique(frontier.roots)
+        self._stop(growing, Status.TIME_LIMIT)
+        for root in growing.tolist():
+            self._given_up[root] = seconds
+
     def _record(self, nodes: Nodes, best: BestLeaves, distances: FloatArray, depth: int, seconds: Seconds) -> None:
         """Add a level to the result of every root that has grown."""
         expanded = self._nodes - self._nodes_before
-        self._nodes_before = self._nodes.copy()
+        self._nodes_before[best.roots] = self._nodes[best.roots]
         distinct = np.bincount(nodes.roots, minlength=len(self._levels))
         for i, root in enumerate(best.roots.tolist()):
             level = Level(
@@ -189,6 +220,7 @@ class Forest:
             int(self._nodes[root]),
             self._tree_nodes[root],
             self._status[root],
+            self._given_up[root],
         )
 
     def _path(self, root: int) -> tuple[int, ...]:
@@ -208,37 +240,6 @@ def _checked_references(references: FloatArray, count: int) -> FloatArray:
     """What a rule's `reference` returned: (count,) finite, or NaN for a rule that has none."""
     array = np.asarray(references, np.float64)
     return array if array.shape == (count,) and np.isnan(array).all() else checked_values(array, count)
-
-
-class _Stopwatch:
-    """Hands batches through and adds up the time spent on waiting for them."""
-
-    def __init__(self, batches: Generator[Batch, None, None]) -> None:
-        self._batches = batches
-        self.seconds = 0.0
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
-        begin = time.perf_counter()
-        try:
-            return next(self._batches)
-        finally:
-            self.seconds += time.perf_counter() - begin
-
-    def close(self) -> None:
-        """Tell whoever makes the batches that no more are wanted."""
-        self._batches.close()
-
-
-def _alive_in_every_tree(nodes: Nodes) -> IntArray | None:
-    """The nodes that have not ended; None if all nodes of some tree have."""
-    if not nodes.ended.any():
-        return np.arange(len(nodes.ended))
-    alive: IntArray = np.flatnonzero(~nodes.ended)
-    every = len(run_starts(nodes.roots))
-    return alive if len(alive) and len(run_starts(nodes.roots[alive])) == every else None
 
 
 def _pick(nodes: Nodes, kept: IntArray) -> Frontier:

@@ -11,7 +11,7 @@ import numpy as np
 
 from adalook.arrays import BoolArray, FloatArray
 from adalook.errors import ArgumentError
-from adalook.search.rule import DepthRule, LevelView, whole_depth
+from adalook.search.rule import DepthRule, LevelView, is_number, whole_depth
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class GapDepth(DepthRule):
 
     def __post_init__(self) -> None:
         whole_depth(self.max_depth, "max_depth of GapDepth")
-        if not self.gap > 0.0:
+        if not is_number(self.gap) or not self.gap > 0.0:
             raise ArgumentError("the gap of GapDepth is wrong", expected="a number > 0", got=repr(self.gap))
 
     def distances(self, view: LevelView) -> FloatArray:

@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook.arrays import BoolArray, FloatArray
 from adalook.errors import ArgumentError
-from adalook.search.rule import DepthRule, LevelView, ValueFunction, whole_depth
+from adalook.search.rule import DepthRule, LevelView, ValueFunction, is_number, whole_depth
 from adalook.simulators.base import Observations
 
 Prior = Callable[[Observations], FloatArray]
@@ -59,7 +59,7 @@ class QuantileDepth(DepthRule):
             )
         for depth, share in self.shares.items():
             whole_depth(depth, "a depth of QuantileDepth")
-            if not 0.0 <= share <= 1.0:
+            if not is_number(share) or not 0.0 <= share <= 1.0:
                 raise ArgumentError(
                     f"QuantileDepth: the share of depth {depth} is wrong", expected="a share in [0, 1]", got=repr(share)
                 )

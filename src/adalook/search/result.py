@@ -96,10 +96,13 @@ class SearchResult:
     path: tuple[int, ...]
     """Actions from the root to the best leaf; shorter than `depth` if that leaf has ended earlier."""
     nodes: int
-    """Steps that were simulated."""
+    """Steps that were simulated, those of a level that was given up for want of time included. (Workers finish the
+    batch they are at when time runs out: what nobody waits for is not counted.)"""
     tree_nodes: int
-    """Steps that a plain tree, which takes equal nodes for different ones, needs for the same answer."""
+    """Steps that a plain tree, which takes equal nodes for different ones, needs to come as far."""
     status: Status
+    given_up: Seconds = Seconds()
+    """Spent on a level that was given up."""
 
     @property
     def depth(self) -> int:
@@ -131,7 +134,8 @@ class SearchResult:
 
     @property
     def seconds(self) -> Seconds:
-        return sum((level.seconds for level in self.levels), Seconds())
+        """All of it: that of the levels, and what was given up."""
+        return sum((level.seconds for level in self.levels), self.given_up)
 
     def leaf(self, action: int | None = None, depth: int | None = None) -> Leaf:
         """The best leaf below a first action when the tree is cut at a depth.

@@ -16,6 +16,9 @@ class Root:
 
     The two come together because some worlds cannot show a state right after it was restored (Atari's screen is stale
     until the next step).
+
+    The episode must not be over there. A state alone does not tell, so no search can complain: it would look ahead into
+    whatever the world does when it is stepped after its end.
     """
 
     state: State

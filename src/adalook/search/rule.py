@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -58,5 +60,15 @@ class DepthRule(ABC):
 
 def whole_depth(depth: int, name: str) -> None:
     """Complain about a depth that is none."""
-    if not isinstance(depth, int | np.integer) or isinstance(depth, bool) or depth < 1:
+    if not is_whole(depth) or depth < 1:
         raise ArgumentError(f"{name} is wrong", expected="a whole number >= 1", got=repr(depth))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, Python's or NumPy's; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

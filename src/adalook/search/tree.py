@@ -14,10 +14,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-import numpy as np
-
-from adalook.errors import ArgumentError
 from adalook.search.budget import Budget
+from adalook.search.checks import check_kinds, check_numbers, check_roots, checked_seeds
 from adalook.search.expander import Expander, InProcess
 from adalook.search.forest import Forest
 from adalook.search.result import SearchResult
@@ -43,7 +41,7 @@ def search(
 
     Args:
         sim: the world.
-        root: where to begin.
+        root: where to begin: a state whose episode is not over.
         value_fn: (observations (n, *observation_shape), depth) -> (n,) what leaves are worth. It is called once for
             each level that is looked at, with all its distinct observations, but for leaves that have ended.
         rule: how deep to look, such as FixedDepth(3).
@@ -55,6 +53,7 @@ def search(
         every_level: look at every level, also where neither the rule nor a beam or a budget needs to: for learners
             that store the best leaf of each depth.
 
+    >>> import numpy as np
     >>> import adalook as al
     >>> from adalook.search import FixedDepth, Root, search
     >>> from adalook.simulators.tabular import TabularSimulator
@@ -97,8 +96,10 @@ def search_many(
     `seed` is one for all or one for each; the other arguments are those of `search`. A budget of nodes is for each
     root, a budget of time for all of them.
     """
-    seeds = [int(seed)] * len(roots) if isinstance(seed, int | np.integer) else [int(each) for each in seed]
-    _check_arguments(roots, seeds, discount, width)
+    check_kinds(value_fn, rule, budget, expander)
+    check_numbers(discount, width)
+    check_roots(roots)
+    seeds = checked_seeds(seed, len(roots))
     if not roots:
         return []
     forest = Forest(sim, roots, value_fn, rule, discount, width, budget or Budget(), every_level)
@@ -107,12 +108,3 @@ def search_many(
         stack.callback(grower.clear)
         forest.grow(grower, [sim.branch(root.state, each) for root, each in zip(roots, seeds, strict=True)])
     return [forest.result(index) for index in range(len(roots))]
-
-
-def _check_arguments(roots: Sequence[Root], seeds: list[int], discount: float, width: int | None) -> None:
-    if not 0.0 < discount <= 1.0:
-        raise ArgumentError("the discount is wrong", expected="a number in (0, 1]", got=repr(discount))
-    if width is not None and not width >= 1:
-        raise ArgumentError("the width is wrong", expected="a whole number >= 1, or None", got=repr(width))
-    if len(seeds) != len(roots):
-        raise ArgumentError("there must be a seed for each root", expected=f"{len(roots)} seeds", got=len(seeds))

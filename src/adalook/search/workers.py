@@ -28,6 +28,7 @@ import numpy as np
 from adalook.arrays import IntArray
 from adalook.errors import AdalookError, ArgumentError
 from adalook.search.expander import Batch, InProcess, batch_size
+from adalook.search.main_module import can_be_run_again, no_file_that_is_none
 from adalook.search.shares import fair_shares
 from adalook.search.worker import Expand, Expanded, Failed, Hold, Keep, Pack, main, shared_rows
 from adalook.simulators.base import Simulator, State
@@ -89,6 +90,11 @@ class Workers:
     def __init__(self, sim: Simulator, count: int) -> None:
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
             raise ArgumentError("the number of workers is wrong", expected="a whole number >= 1", got=repr(count))
+        if type(sim).__module__ == "__main__" and not can_be_run_again():
+            raise WorkerError(
+                f"workers cannot get at {type(sim).__name__}, which is defined in a script that is not a file",
+                remedy="save the script, or put the class into a module",
+            )
         self._sim = sim
         self._context = multiprocessing.get_context("spawn")
         self._rows = batch_size(sim)
@@ -253,7 +259,8 @@ class Workers:
         ours, theirs = self._context.Pipe()
         arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid())
         process = self._context.Process(target=main, args=arguments, daemon=True, name=f"adalook worker {index}")
-        process.start()
+        with no_file_that_is_none():
+            process.start()
         theirs.close()  # only the worker has it now, so that its death ends the pipe
         return _Process(process, ours, set())
 
