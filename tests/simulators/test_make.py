@@ -45,6 +45,10 @@ def test_a_simulator_is_handed_back() -> None:
         ("xyzzy", "an id such as ALE/Breakout-v5"),
         ("MinAtar/Pong-v1", "MinAtar/Breakout-v1"),
         ("ALE/Tutankam-v5", "ALE/Tutankham-v5"),
+        ("chain", r"zoo:chain on the command line, al\.zoo\.chain\(…\) in Python"),
+        ("maze", "zoo:maze"),
+        ("Gridword", "zoo:gridworld"),
+        ("zoo:maze?size=10", r"In Python pass al\.zoo\.maze\(…\)"),
     ],
 )
 def test_unknown_names_bring_near_ones(name: str, near: str) -> None:

@@ -124,7 +124,7 @@ def test_ids() -> None:
 
 def test_damaged_states_are_refused() -> None:
     sim, other = MinAtarSimulator("Breakout"), MinAtarSimulator("Freeway")
-    with pytest.raises(FileError, match="not a packed state of this MinAtar game"):
+    with pytest.raises(FileError, match="not a packed state of the MinAtar game freeway"):
         other.unpack(sim.pack(sim.save()))
     with pytest.raises(FileError, match="damaged"):
         sim.unpack(sim.pack(sim.save())[:-1])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adalook.errors import ArgumentError
-from adalook.simulators.base import Children, Observations, Simulator, Transition
+from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
 from adalook.simulators.emulator import Emulator
 from adalook.simulators.frames import SIDE
 from adalook.simulators.packing import damaged
@@ -90,9 +90,7 @@ class AtariSimulator(Simulator):
                 remedy="leave them off: restoring an ALE state does not bring back the previous action, "
                 "which a sticky emulator may repeat, so look-ahead would not be faithful",
             )
-        if frame_skip < 1 or noop_max < 0 or max_frames < 1:
-            got = f"frame_skip={frame_skip}, noop_max={noop_max}, max_frames={max_frames}"
-            raise ArgumentError("frames are wrong", expected="frame_skip >= 1, noop_max >= 0, max_frames >= 1", got=got)
+        _check_frames(frame_skip, noop_max, max_frames)
         self._game = game
         self._frame_skip = frame_skip
         self._live = Emulator(game, frame_skip)
@@ -127,7 +125,7 @@ class AtariSimulator(Simulator):
 
     def step(self, action: int) -> Transition:
         emulator = self._live
-        score = emulator.play(int(action))
+        score = emulator.play(checked_action(action, self.num_actions))
         frame = emulator.frame.tobytes()
         self._frames, self._digests = (*self._frames[1:], frame), (*self._digests[1:], _digest(frame))
         self._played += self._frame_skip
@@ -161,9 +159,8 @@ class AtariSimulator(Simulator):
     def _expand(
         self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
-        if self._tree is None:
-            self._tree = Emulator(self._game, self._frame_skip)
-        emulator = self._tree
+        check_actions(actions, self.num_actions)
+        emulator = self._tree_emulator()
         n = len(states)
         in_place = out is not None and out.flags.c_contiguous and out.dtype == np.uint8
         observations: Observations = out if out is not None and in_place else self._room_for(n)
@@ -183,6 +180,11 @@ class AtariSimulator(Simulator):
             out[...] = observations
             observations = out
         return Children(children, observations, rewards, ended, [self.key(child) for child in children])
+
+    def _tree_emulator(self) -> Emulator:
+        if self._tree is None:
+            self._tree = Emulator(self._game, self._frame_skip)
+        return self._tree
 
     def _room_for(self, n: int) -> Observations:
         return np.empty((n, *self.observation_shape), np.uint8)
@@ -207,22 +209,34 @@ class AtariSimulator(Simulator):
         return _digest(self._live.rom.encode() + content)
 
     def unpack(self, data: bytes) -> AtariState:
-        """What `pack` packed. The seal is looked at first, since ALE trusts whatever it is given."""
+        """What `pack` packed. The seal is looked at first; ALE itself trusts much of what it is given."""
+        if not isinstance(data, bytes):
+            raise damaged(f"Atari state of {self._live.rom}", "bytes", f"a {type(data).__name__}")
         start = len(_MAGIC) + _DIGEST
         frames_at, machine_at = _HEADER.size, _HEADER.size + STACK * _PIXELS
-        content = bytes(data[start:])
+        content = data[start:]
         if data[:start] != _MAGIC + self._seal(content) or len(content) <= machine_at:
             raise damaged(
                 f"Atari state of {self._live.rom}", "what pack made for this game", f"{len(data)} other bytes"
             )
         lives, played, stream, step = _HEADER.unpack_from(content)
         frames = tuple(content[at : at + _PIXELS] for at in range(frames_at, machine_at, _PIXELS))
-        machine = self._live.unpack(content[machine_at:])
+        machine = self._tree_emulator().unpack(content[machine_at:])
         return AtariState(machine, frames, tuple(map(_digest, frames)), lives, played, Randomness(stream, step))
 
     def close(self) -> None:
         self._tree = None
         super().close()
+
+
+def _check_frames(frame_skip: int, noop_max: int, max_frames: int) -> None:
+    whole = all(isinstance(n, int | np.integer) for n in (frame_skip, noop_max, max_frames))
+    if not whole or frame_skip < 1 or noop_max < 0 or max_frames < 1:
+        raise ArgumentError(
+            "frames are wrong",
+            expected="whole numbers, frame_skip >= 1, noop_max >= 0, max_frames >= 1",
+            got=f"frame_skip={frame_skip!r}, noop_max={noop_max!r}, max_frames={max_frames!r}",
+        )
 
 
 def _digest(content: bytes) -> bytes:

@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from adalook.errors import SimulatorError
+from adalook.simulators.extras import need
+from adalook.simulators.generator_state import SOURCES, GeneratorState, checked, is_plain, put, reseed, state_of
 from adalook.simulators.randomness import Randomness
 
 Attributes = dict[str, Any]
+Place = tuple[int, str]
+"""(layer, name) of an attribute"""
 
 NOT_STATE = frozenset(
     {"env", "spec", "_cached_spec", "metadata", "_metadata", "observation_space", "action_space"}
     | {"_observation_space", "_action_space", "render_mode", "P"}
 )
-"""What steps never change. `P` is the transition table of toy text, which takes milliseconds to copy."""
+"""What steps never change; `env` and `P` only where they are what Gymnasium means by them, see `_is_state`."""
 
-ONLY_DRAWN = frozenset({"lastaction"})
+_TOY_TEXT = "gymnasium.envs.toy_text."
+_ONLY_DRAWN = "lastaction"
 """What toy text keeps for `render` alone: no future depends on it."""
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, type(None), complex})
+
+
+class _Layer:
+    """Stands in a snapshot for the object of some depth, where another attribute leads back to it."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+class _Generator(_Layer):
+    """Stands in a snapshot for the generator in an attribute of a layer, where others share it."""
+
+    def __init__(self, depth: int, name: str) -> None:
+        super().__init__(depth)
+        self.name = name
+
+
+_layer, _generator = cache(_Layer), cache(_Generator)  # one object for each: they are recognised by identity
 
 
 class Snapshot(NamedTuple):
@@ -30,15 +54,17 @@ class Snapshot(NamedTuple):
 
     layers: tuple[Attributes, ...]
     """immutable values and arrays"""
-    others: dict[tuple[int, str], Any]
-    """(layer, name) to a copy of whatever else there is, copied together so that what they share stays shared"""
-    generators: dict[tuple[int, str], dict[str, Any]]
-    """(layer, name) to the state of a NumPy bit generator"""
+    others: dict[Place, Any]
+    """a copy of whatever else there is, copied together so that what they share stays shared"""
+    generators: dict[Place, GeneratorState | Place]
+    """a place: the same generator as there"""
 
-    def plain(self, with_generators: bool = True, for_key: bool = False) -> Any:
-        """All of it as plain data, in an order that depends on the names alone."""
-        skip = ONLY_DRAWN if for_key else frozenset()
-        layers = tuple({name: layer[name] for name in sorted(layer) if name not in skip} for layer in self.layers)
+    def plain(self, with_generators: bool = True, without: Collection[Place] = ()) -> Any:
+        """All of it, apart from the places in `without`, as plain data in an order that the names alone decide."""
+        layers = tuple(
+            {name: layer[name] for name in sorted(layer) if (depth, name) not in without}
+            for depth, layer in enumerate(self.layers)
+        )
         others = {place: self.others[place] for place in sorted(self.others)}
         generators = {place: self.generators[place] for place in sorted(self.generators)} if with_generators else None
         return layers, others, generators
@@ -47,44 +73,87 @@ class Snapshot(NamedTuple):
     def from_plain(cls, plain: Any) -> Snapshot:
         """What `plain` gave; raises ValueError or TypeError if it did not."""
         layers, others, generators = plain
-        if not all(isinstance(layer, dict) for layer in layers) or not isinstance(others, dict):
+        if not all(isinstance(layer, dict) and all(type(name) is str for name in layer) for layer in layers):
             raise ValueError("attributes by name expected")
+        if not all(isinstance(places, dict) and all(map(_is_place, places)) for places in (others, generators)):
+            raise ValueError("attributes by place expected")
+        if any(depth >= len(layers) for depth, _ in (*others, *generators)):
+            raise ValueError("an attribute belongs to no wrapper")
+        owners = {place for place, state in generators.items() if not _is_place(state)}
+        for state in generators.values():
+            if not (_is_place(state) and state in owners):
+                checked(state)
         return cls(tuple(layers), others, generators)
+
+
+def _is_place(place: Any) -> bool:
+    return (
+        type(place) is tuple and len(place) == 2 and type(place[0]) is int and place[0] >= 0 and type(place[1]) is str
+    )
+
+
+@cache
+def _environment() -> Any:
+    return need("gymnasium", "a Gymnasium environment").Env
 
 
 def layers_of(env: Any) -> Iterator[Any]:
     """The object and what it wraps, outermost first."""
-    while env is not None:
+    kind = _environment()
+    while isinstance(env, kind):
         yield env
         env = vars(env).get("env")
+
+
+def _is_state(layer: Any, key: str, value: Any) -> bool:
+    """Whether steps may change an attribute whose name is among `NOT_STATE`."""
+    if key == "env":
+        return not isinstance(value, _environment())
+    if key == "P":  # a transition table takes milliseconds to copy; under this name others keep what they like
+        return not (
+            isinstance(value, dict) and any(kind.__module__.startswith(_TOY_TEXT) for kind in type(layer).__mro__)
+        )
+    return False
+
+
+def only_drawn(env: Any) -> frozenset[Place]:
+    """What may be left out of keys. Only where all is Gymnasium's own: a wrapper could look at it."""
+    layers = list(layers_of(env))
+    if not all(type(layer).__module__.startswith("gymnasium.") for layer in layers):
+        return frozenset()
+    return frozenset((i, _ONLY_DRAWN) for i, layer in enumerate(layers) if type(layer).__module__.startswith(_TOY_TEXT))
 
 
 def read(env: Any, name: str) -> Snapshot:
     """The state of `env`, sharing nothing with it that changes; `name` is for messages."""
     layers: list[Attributes] = []
-    others: dict[tuple[int, str], Any] = {}
-    generators: dict[tuple[int, str], dict[str, Any]] = {}
+    others: dict[Place, Any] = {}
+    generators: dict[Place, GeneratorState | Place] = {}
+    stand_ins: dict[int, Any] = {}
     for depth, layer in enumerate(layers_of(env)):
         values: Attributes = {}
+        stand_ins[id(layer)] = _layer(depth)
         for key, value in vars(layer).items():
             kind = type(value)
-            if key in NOT_STATE:
+            if key in NOT_STATE and not _is_state(layer, key, value):
                 continue
             if kind in _IMMUTABLE or isinstance(value, np.generic):
                 values[key] = value
             elif kind is np.ndarray and value.dtype != object:
                 values[key] = value.copy()
-            elif kind is np.random.Generator:
-                generators[depth, key] = value.bit_generator.state
+            elif isinstance(value, SOURCES) and is_plain(value):
+                owner = stand_ins.setdefault(id(value), _generator(depth, key))
+                same = (owner.depth, owner.name)
+                generators[depth, key] = state_of(value) if same == (depth, key) else same
             else:
                 others[depth, key] = value
         layers.append(values)
-    return Snapshot(tuple(layers), _copied(others, name) if others else others, generators)
+    return Snapshot(tuple(layers), _copied(others, stand_ins, name) if others else others, generators)
 
 
-def _copied(values: dict[tuple[int, str], Any], name: str) -> dict[tuple[int, str], Any]:
+def _copied(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -> dict[Place, Any]:
     try:
-        return copy.deepcopy(values)
+        return copy.deepcopy(values, stand_ins)
     except Exception as error:  # copying runs anybody's code
         kinds = ", ".join(f"{key} ({type(value).__name__})" for (_, key), value in values.items())
         raise SimulatorError(
@@ -94,38 +163,47 @@ def _copied(values: dict[tuple[int, str], Any], name: str) -> dict[tuple[int, st
         ) from error
 
 
-def write(env: Any, snapshot: Snapshot) -> None:
-    """Put `env` into a state; the snapshot stays good."""
-    others = copy.deepcopy(snapshot.others) if snapshot.others else snapshot.others
-    for depth, (layer, values) in enumerate(zip(layers_of(env), snapshot.layers, strict=True)):
+def write(env: Any, snapshot: Snapshot, randomness: Randomness | None = None) -> None:
+    """Put `env` into a state; the snapshot stays good. With `randomness` all its generators draw from that instead."""
+    sources: list[Any] = []
+    layers = list(layers_of(env))
+    for depth, (layer, values) in enumerate(zip(layers, snapshot.layers, strict=True)):
         attributes = vars(layer)
-        for key in [key for key in attributes if key not in NOT_STATE and key not in values]:
-            if (depth, key) not in snapshot.generators and (depth, key) not in others:
+        for key in [key for key in attributes if key not in values]:
+            if (depth, key) in snapshot.generators or (depth, key) in snapshot.others:
+                continue
+            if key not in NOT_STATE or _is_state(layer, key, attributes[key]):
                 del attributes[key]  # made by a later step
         for key, value in values.items():
             attributes[key] = value.copy() if type(value) is np.ndarray else value
-        for (where, key), state in snapshot.generators.items():
-            if where == depth:
-                _write_generator(attributes, key, state)
-    for (where, key), value in others.items():
-        vars(list(layers_of(env))[where])[key] = value
+    if snapshot.generators:
+        sources += _write_generators(layers, snapshot)
+    if snapshot.others:
+        sources += _write_others(layers, snapshot)
+    if randomness is not None and sources:
+        reseed(sources, randomness.draws())
 
 
-def _write_generator(attributes: Attributes, key: str, state: dict[str, Any]) -> None:
-    generator = attributes.get(key)
-    kind = state["bit_generator"]
-    if type(generator) is not np.random.Generator or type(generator.bit_generator).__name__ != kind:
-        generator = attributes[key] = np.random.Generator(getattr(np.random, kind)(0))
-    generator.bit_generator.state = state
+def _write_generators(layers: list[Any], snapshot: Snapshot) -> list[Any]:
+    """Put the generators in place, those that are one in the snapshot as one; returns them."""
+    written: dict[Place, Any] = {}
+    for (depth, key), state in sorted(snapshot.generators.items(), key=lambda item: item[0]):
+        if isinstance(state, dict):
+            present = vars(layers[depth]).get(key)
+            taken = any(present is other for other in written.values())
+            written[depth, key] = vars(layers[depth])[key] = put(None if taken else present, state)
+    for (depth, key), state in snapshot.generators.items():
+        if not isinstance(state, dict):
+            vars(layers[depth])[key] = written[state]
+    return list(written.values())
 
 
-def seeded(snapshot: Snapshot, randomness: Randomness) -> Snapshot:
-    """The same with generators that draw what `randomness` says."""
-    if not snapshot.generators:
-        return snapshot
-    draws = randomness.draws()
-    generators = {}
-    for place, state in sorted(snapshot.generators.items()):
-        seed = [draws.randint(2**32) for _ in range(4)]
-        generators[place] = getattr(np.random, state["bit_generator"])(seed).state
-    return snapshot._replace(generators=generators)
+def _write_others(layers: list[Any], snapshot: Snapshot) -> list[Any]:
+    """Copy what is neither immutable, array nor generator into place; returns the generators within."""
+    memo: dict[int, Any] = {id(_layer(depth)): layer for depth, layer in enumerate(layers)}
+    memo |= {id(_generator(depth, key)): vars(layers[depth])[key] for depth, key in snapshot.generators}
+    known = set(memo)
+    ordered = {place: snapshot.others[place] for place in sorted(snapshot.others)}
+    for (depth, key), value in copy.deepcopy(ordered, memo).items():
+        vars(layers[depth])[key] = value
+    return [value for original, value in memo.items() if original not in known and isinstance(value, SOURCES)]

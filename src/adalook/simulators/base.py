@@ -14,6 +14,7 @@ it is faithful.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from adalook.arrays import BoolArray, FloatArray
+from adalook.errors import ArgumentError
 
 State = Any
 """A saved state: opaque, never changed once made, good for as long as whoever holds it likes."""
@@ -169,6 +171,34 @@ class Simulator(ABC):
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
+
+
+def checked_action(action: Any, num_actions: int) -> int:
+    """`action` as an int from 0 to num_actions - 1: negative ones would count from the end."""
+    try:
+        number = operator.index(action)
+    except TypeError:
+        number = -1
+    if not 0 <= number < num_actions:
+        raise _no_such_action(action, num_actions)
+    return number
+
+
+def check_actions(actions: Sequence[int], num_actions: int) -> None:
+    """The same for all of a batch at once, which takes a microsecond or so."""
+    if len(actions) == 0:
+        return
+    try:
+        least, most = min(actions), max(actions)
+        fits = least >= 0 and most < num_actions
+    except TypeError as error:
+        raise ArgumentError("an action is wrong", expected=f"whole numbers 0..{num_actions - 1}", got=error) from error
+    if not fits:
+        raise _no_such_action(least if least < 0 else most, num_actions)
+
+
+def _no_such_action(action: Any, num_actions: int) -> ArgumentError:
+    return ArgumentError("there is no such action", expected=f"a whole number 0..{num_actions - 1}", got=repr(action))
 
 
 def _make(kind: type[Simulator], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Simulator:

@@ -88,11 +88,17 @@ class Emulator:
         self._ale.restoreState(state)
 
     def unpack(self, data: bytes) -> Any:
-        """The state that serialised to `data`."""
+        """The state that serialised to `data`. The machine is put into it, to see whether it keeps it."""
         try:
-            return self._make_state(data)
-        except (RuntimeError, ValueError, TypeError) as error:
-            raise damaged("Atari state", "what pack made", str(error)) from error
+            state = self._make_state(data)
+            self._ale.restoreState(state)
+            kept = self._ale.cloneState().serialize() == data
+        except (RuntimeError, ValueError, TypeError, SystemError, MemoryError) as error:  # nanobind's are SystemErrors
+            self._ale.restoreState(self._switched_on)  # half of a state may be in it
+            raise damaged("Atari state", "what pack made", f"a machine that ALE refuses ({error})") from error
+        if not kept:
+            raise damaged("Atari state", "what pack made", "a machine that ALE does not keep")
+        return state
 
 
 @cache

@@ -16,13 +16,18 @@ _OWN_BUSINESS = ("_scratch", "_made_with", "_tree")
 
 def states_of(sim: Any) -> dict[str, str]:
     """Name to state, of each generator that can be found in the attributes of `sim` and of the two global ones."""
-    found = {
-        "the global generator of NumPy (np.random)": _state(np.random.mtrand._rand),
-        "the global generator of Python (random)": repr(random.getstate()),
-    }
+    found = global_states()
     for path, generator in _walk(sim, "self", 0, set()):
         found[path] = _state(generator)
     return found
+
+
+def global_states() -> dict[str, str]:
+    """Name to state, of the two generators that everybody shares."""
+    return {
+        "the global generator of NumPy (np.random)": _state(np.random.mtrand._rand),
+        "the global generator of Python (random)": repr(random.getstate()),
+    }
 
 
 def moved(before: dict[str, str], after: dict[str, str]) -> list[str]:

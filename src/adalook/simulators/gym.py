@@ -3,7 +3,7 @@
 A state is a copy of the attributes of the environment and of its wrappers: immutable ones as they are, arrays and
 everything else copied, generators by their state. Not copied are spaces, specs and the transition table `P` of toy
 text, which no step changes. Environments that keep their state elsewhere, in C++ or behind a copy that begins anew, are
-found out when the simulator is made, and refused.
+found out when the simulator is made, and refused (see `gym_trial`).
 
 The time limit binds the live world only: it is taken off the environment, counted here, and trees look past it.
 """
@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import ArgumentError, SimulatorError
-from adalook.simulators import gym_spaces
-from adalook.simulators.attributes import Snapshot, layers_of, read, seeded, write
-from adalook.simulators.base import Children, Observations, Simulator, Transition
-from adalook.simulators.packing import damaged, pack_plain, unpack_plain
+from adalook.errors import ArgumentError
+from adalook.simulators import gym_spaces, gym_trial
+from adalook.simulators.attribute_forms import Forms
+from adalook.simulators.attributes import Snapshot, only_drawn, read, write
+from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.packing import damaged, pack_plain, seal, sealed, unpack_plain
 from adalook.simulators.randomness import Randomness, checked_seed
 
 
@@ -62,7 +63,16 @@ class GymSimulator(Simulator):
         self._elapsed = 0
         self._randomness: Randomness | None = None
         self._unique = itertools.count()
-        self._refuse_unfaithful_copies()
+        self._only_drawn = only_drawn(self._live)
+        self._forms: Forms | None = None
+        self._try_out(env)
+
+    def _try_out(self, env: Any) -> None:
+        """Refuse what cannot be copied faithfully; remember what the attributes look like."""
+        gym_trial.refuse_functions_on_state(self._live if isinstance(env, str) else env, self._name)
+        forms = Forms(self._live)
+        gym_trial.refuse_unfaithful_copies(self, self._live, forms, self._name)
+        self._forms = forms
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
         return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
@@ -76,8 +86,9 @@ class GymSimulator(Simulator):
         return self.observe()
 
     def step(self, action: int) -> Transition:
+        played = self._first_action + checked_action(action, self.num_actions)
         self._draw_from(self._live)
-        observation, reward, ended, truncated, _ = self._live.step(self._first_action + int(action))
+        observation, reward, ended, truncated, _ = self._live.step(played)
         self._observation = self._array(observation)
         self._elapsed += 1
         over = bool(ended or truncated or (self._limit is not None and self._elapsed >= self._limit))
@@ -86,7 +97,7 @@ class GymSimulator(Simulator):
     def _draw_from(self, env: Any) -> None:
         """Give a branched live world the randomness of its next step."""
         if self._randomness is not None:
-            write(env, seeded(read(env, self._name), self._randomness))
+            write(env, read(env, self._name), self._randomness)
             self._randomness = self._randomness.next()
 
     def save(self) -> GymState:
@@ -103,13 +114,14 @@ class GymSimulator(Simulator):
         return state._replace(randomness=Randomness.branch(seed))
 
     def expand(self, states: Sequence[GymState], actions: Sequence[int], out: Observations | None = None) -> Children:
+        check_actions(actions, self.num_actions)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
         rewards, ended = np.empty(n), np.empty(n, bool)
         children, keys = [], []
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
-            write(self._tree, state.snapshot if randomness is None else seeded(state.snapshot, randomness))
+            write(self._tree, state.snapshot, randomness)
             observation, rewards[i], ended[i], _, _ = self._tree.step(self._first_action + int(action))
             observations[i] = seen = self._array(observation)
             after = None if randomness is None else randomness.next()
@@ -121,7 +133,7 @@ class GymSimulator(Simulator):
     def key(self, state: GymState) -> bytes:
         """All attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
         try:
-            attributes = pack_plain(state.snapshot.plain(with_generators=state.randomness is None, for_key=True))
+            attributes = pack_plain(state.snapshot.plain(state.randomness is None, without=self._only_drawn))
         except ArgumentError:
             return b"unique %d %d" % (os.getpid(), next(self._unique))
         # Observations belong to it: wrappers may see what the environment does not keep.
@@ -130,18 +142,25 @@ class GymSimulator(Simulator):
     def pack(self, state: GymState) -> bytes:
         randomness = None if state.randomness is None else tuple(state.randomness)
         try:
-            return pack_plain((state.snapshot.plain(), state.observation, state.elapsed, randomness))
+            content = pack_plain((state.snapshot.plain(), state.observation, state.elapsed, randomness))
         except ArgumentError as error:
             raise ArgumentError(f"a state of {self._name} cannot be packed", got=error) from error
+        return seal(content, self._name)
 
     def unpack(self, data: bytes) -> GymState:
+        """What `pack` packed. Damage shows in the seal; what was forged, in names, kinds and shapes."""
+        content = sealed(data, self._name)
         try:
-            attributes, observation, elapsed, randomness = unpack_plain(data)
+            attributes, observation, elapsed, randomness = unpack_plain(content)
             snapshot = Snapshot.from_plain(attributes)
-            if len(snapshot.layers) != len(list(layers_of(self._live))):
-                raise ValueError("as many wrappers as the environment has expected")
-            stream = None if randomness is None else Randomness(*randomness)
-            return GymState(snapshot, self._array(observation), int(elapsed), stream)
+            if self._forms is not None:
+                self._forms.check(snapshot)
+            if type(observation) is not np.ndarray or observation.dtype != self.observation_dtype:
+                raise ValueError("an observation of another kind")
+            if type(elapsed) is not int or elapsed < 0:
+                raise ValueError("a number of steps expected")
+            stream = None if randomness is None else Randomness.checked(randomness)
+            return GymState(snapshot, self._array(observation), elapsed, stream)
         except (TypeError, ValueError, KeyError) as error:
             raise damaged(f"state of {self._name}", "what pack made", str(error)) from error
 
@@ -149,23 +168,3 @@ class GymSimulator(Simulator):
         self._live.close()
         self._tree.close()
         super().close()
-
-    def _refuse_unfaithful_copies(self) -> None:
-        """Play a little, and see whether the other copy, put into a saved state, goes on in the same way."""
-        self.reset(seed=0)
-        actions = np.random.default_rng(0).integers(self.num_actions, size=30)
-        for i, action in enumerate(actions[:-1]):
-            state = self.save()
-            expanded = self.expand([state], [int(actions[i])])
-            live = self.step(int(action))
-            same = np.array_equal(
-                expanded.observations[0], live.observation, equal_nan=live.observation.dtype.kind == "f"
-            )
-            if not same or expanded.rewards[0] != live.reward or expanded.ended[0] != live.ended:
-                raise SimulatorError(
-                    f"{self._name} cannot be simulated: a copy of its state does not go on as the original does",
-                    remedy=f"it keeps state that copying loses{gym_spaces.suspects(self._live)}; "
-                    "write a Simulator with `save` and `restore` of its own, see docs/simulators.md",
-                )
-            if live.ended:
-                self.reset()

@@ -68,6 +68,9 @@ def _class_for_name(name: str) -> type[Any]:
         from adalook.simulators.minatar import MinAtarSimulator
 
         return MinAtarSimulator
+    if name.startswith("zoo:"):
+        model = name.removeprefix("zoo:").partition("?")[0]
+        raise ArgumentError(f"'{name}' names a model on the command line", remedy=f"in Python pass al.zoo.{model}(…)")
     from adalook.simulators.gym import GymSimulator
     from adalook.simulators.gym_spaces import known_ids
 
@@ -79,9 +82,12 @@ def _class_for_name(name: str) -> type[Any]:
 
 def _near(name: str, gymnasium_ids: list[str]) -> str:
     """Names that `name` may have been meant for."""
+    from adalook.mdp import zoo
     from adalook.simulators.emulator import atari_ids
     from adalook.simulators.minatar import IDS
 
+    if models := difflib.get_close_matches(name.lower(), zoo.__all__, n=1, cutoff=0.75):
+        return f"zoo:{models[0]} on the command line, al.zoo.{models[0]}(…) in Python"
     by_title: dict[str, list[str]] = {}
     for known in [*sorted(gymnasium_ids, key=lambda known: "/" in known), *IDS, *atari_ids()]:
         by_title.setdefault(_title(known), []).append(known)

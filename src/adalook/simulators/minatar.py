@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.simulators.base import Children, Observations, Simulator, Transition
-from adalook.simulators.packing import damaged, pack_plain, unpack_plain
+from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.packing import damaged, pack_plain, seal, sealed, unpack_plain
 from adalook.simulators.randomness import Randomness, checked_seed
 
 GAMES = {
@@ -39,6 +39,8 @@ IDS = tuple(f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in 
 MersenneTwister: TypeAlias = tuple[bytes, int, int, float]
 """The live generator: 624 words, place, and the normal number that was drawn ahead, if any."""
 
+_ALL_ACTIONS = 6
+_NUMBERS = (int, np.integer)
 _CONSTANT = {"channels", "action_map", "ramping", "random"}
 """What every game keeps and never changes, apart from its generator."""
 
@@ -74,16 +76,17 @@ class MinAtarSimulator(Simulator):
     observation_dtype = np.dtype(np.uint8)
 
     def __init__(self, game: str, sticky: float = 0.0, ramping: bool = True) -> None:
-        if not 0 <= sticky <= 1:
+        if not isinstance(sticky, float | int | np.number) or not 0 <= sticky <= 1:
             raise ArgumentError("sticky is wrong", expected="a probability 0..1", got=sticky)
         name, all_actions = _parse(game)
+        self._world = f"the MinAtar game {name}"
         module = _load(name)
         self._sticky = float(sticky)
         self._live = module.Env(ramping=ramping)
         self._tree = module.Env(ramping=ramping)
         self._live.random = np.random.RandomState(np.random.MT19937())
         self._fields = _Fields(self._live)
-        self._actions: list[int] = list(range(6)) if all_actions else self._live.minimal_action_set()
+        self._actions: list[int] = list(range(_ALL_ACTIONS)) if all_actions else self._live.minimal_action_set()
         self._last_action = 0
         self._randomness: Randomness | None = None  # None while the live world draws from MinAtar's own generator
         self.num_actions = len(self._actions)
@@ -104,10 +107,11 @@ class MinAtarSimulator(Simulator):
         return self.observe()
 
     def step(self, action: int) -> Transition:
+        action = checked_action(action, self.num_actions)
         if self._randomness is not None:
             self._live.random = self._randomness.draws()
             self._randomness = self._randomness.next()
-        reward, ended, self._last_action = self._act(self._live, int(action), self._last_action)
+        reward, ended, self._last_action = self._act(self._live, action, self._last_action)
         return Transition(self.observe(), reward, reward, ended=ended, over=ended)
 
     def _act(self, game: Any, action: int, last_action: int) -> tuple[float, bool, int]:
@@ -149,6 +153,7 @@ class MinAtarSimulator(Simulator):
     def _expand(
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
+        check_actions(actions, self.num_actions)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
         images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
@@ -176,18 +181,29 @@ class MinAtarSimulator(Simulator):
 
     def pack(self, state: MinAtarState) -> bytes:
         kind = "branched" if isinstance(state.randomness, Randomness) else "live"
-        return pack_plain((*state[:4], kind, tuple(state.randomness)))
+        return seal(pack_plain((*state[:4], kind, tuple(state.randomness))), self._world)
 
     def unpack(self, data: bytes) -> MinAtarState:
+        content = sealed(data, self._world)
         try:
-            numbers, maps, entities, last_action, kind, randomness = unpack_plain(data)
-            state = MinAtarState(
-                numbers, maps, entities, last_action, Randomness(*randomness) if kind == "branched" else randomness
-            )
+            numbers, maps, entities, last_action, kind, randomness = unpack_plain(content)
+            if kind not in ("branched", "live") or type(last_action) is not int or not 0 <= last_action < _ALL_ACTIONS:
+                raise ValueError("a last action expected")
+            stream = Randomness.checked(randomness) if kind == "branched" else _checked_twister(randomness)
+            state = MinAtarState(numbers, maps, entities, last_action, stream)
             self._fields.check(state)
-        except (TypeError, ValueError) as error:
-            raise damaged("state of this MinAtar game", "what pack made", str(error)) from error
+            self._try_out(state)
+        except (TypeError, ValueError, IndexError) as error:
+            raise damaged(self._world, "what pack made", str(error)) from error
         return state
+
+    def _try_out(self, state: MinAtarState) -> None:
+        """Draw a state and play on from it, in the tree's game: numbers out of bounds show there."""
+        self._fields.write(self._tree, state)
+        self._tree.random = Randomness.live(0).draws()
+        self._tree.state()
+        self._tree.act(state.last_action)
+        self._tree.state()
 
 
 class _Fields:
@@ -198,6 +214,7 @@ class _Fields:
         self.maps = tuple(name for name, value in fields.items() if isinstance(value, np.ndarray))
         self.entities = tuple(name for name, value in fields.items() if isinstance(value, list))
         self.numbers = tuple(name for name in fields if name not in self.maps + self.entities)
+        self._map_types = tuple(fields[name].dtype for name in self.maps)
         self._get_numbers = attrgetter(*self.numbers)
 
     def read(self, game: Any, last_action: int, randomness: Randomness | MersenneTwister) -> MinAtarState:
@@ -226,10 +243,16 @@ class _Fields:
         wanted = len(self.numbers), len(self.maps), len(self.entities)
         if sizes != wanted:
             raise ValueError(f"{wanted} numbers, maps and lists expected, {sizes} found")
-        if any(getattr(grid, "shape", None) != (10, 10) for grid in state.maps):
-            raise ValueError("a map is not 10x10")
-        if not isinstance(state.randomness, Randomness):
-            _generator(state.randomness)
+        if not all(type(part) is tuple for part in (state.numbers, state.maps, state.entities, *state.entities)):
+            raise ValueError("tuples expected")
+        if not all(isinstance(number, _NUMBERS) for number in state.numbers):
+            raise ValueError("a number is none")
+        for grid, dtype in zip(state.maps, self._map_types, strict=True):
+            if type(grid) is not np.ndarray or grid.shape != (10, 10) or grid.dtype != dtype:
+                raise ValueError(f"a map is not 10x10 of {dtype}")
+        for thing in [thing for things in state.entities for thing in things]:
+            if thing is not None and not (type(thing) is tuple and all(isinstance(x, _NUMBERS) for x in thing)):
+                raise ValueError("a thing is not made of numbers")
 
 
 def _frozen(thing: list[Any] | None) -> tuple[Any, ...] | None:
@@ -240,6 +263,16 @@ def _frozen(thing: list[Any] | None) -> tuple[Any, ...] | None:
 def _twister(random: Any) -> MersenneTwister:
     _, words, place, has_gauss, gauss = random.get_state()
     return words.tobytes(), int(place), int(has_gauss), float(gauss)
+
+
+def _checked_twister(twister: Any) -> MersenneTwister:
+    """A live generator from a file; ValueError if it is none. NumPy would take a place outside the words."""
+    words, place, has_gauss, gauss = twister
+    if type(words) is not bytes or len(words) != 4 * 624 or type(place) is not int or not 0 <= place <= 624:
+        raise ValueError("624 words and a place in them expected")
+    if type(has_gauss) is not int or has_gauss not in (0, 1) or type(gauss) is not float:
+        raise ValueError("a number drawn ahead expected")
+    return words, place, has_gauss, gauss
 
 
 def _generator(twister: MersenneTwister) -> Any:

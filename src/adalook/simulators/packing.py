@@ -7,7 +7,9 @@ values of equal types give equal bytes.
 
 from __future__ import annotations
 
+import re
 import struct
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,32 @@ _LENGTH = struct.Struct("<I")
 _FLOAT = struct.Struct("<d")
 _DEEPEST = 50
 """Nesting beyond this is taken for damage, or for a value that contains itself."""
+_NUMBER_TYPE = re.compile(r"[<>|=][biufcSU]\d{1,6}")
+"""The only types of arrays that are ever handed to NumPy, whose own parser runs on structured ones."""
+_SEAL = 16
 
 
 def damaged(what: str, expected: str, got: str) -> FileError:
     """The error for bytes that no `pack` made."""
     return FileError(f"this is not a packed {what}, or it is damaged", expected=expected, got=got)
+
+
+def seal(content: bytes, world: str) -> bytes:
+    """Content behind a digest that differs from world to world, so that chance damage is always found."""
+    return _digest(content, world) + content
+
+
+def sealed(data: bytes, world: str) -> bytes:
+    """What `seal` sealed. Whoever forges bytes can seal them too: this is against damage, not against malice."""
+    if not isinstance(data, bytes) or data[:_SEAL] != _digest(data[_SEAL:], world):
+        got = f"{len(data)} other bytes" if isinstance(data, bytes) else f"a {type(data).__name__}"
+        raise damaged(f"state of {world}", "what pack made", got)
+    return data[_SEAL:]
+
+
+def _digest(content: bytes, world: str) -> bytes:
+    name = world.encode("utf-8", "surrogatepass")
+    return sha256(_LENGTH.pack(len(name)) + name + content).digest()[:_SEAL]
 
 
 def pack_plain(value: Any) -> bytes:
@@ -82,7 +105,16 @@ def unpack_plain(data: bytes) -> Any:
     """What `pack_plain` packed."""
     try:
         value, end = _get(data, 0, 0)
-    except (IndexError, KeyError, TypeError, ValueError, struct.error) as error:
+    except (
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        SystemError,
+        SyntaxError,
+        struct.error,
+    ) as error:
         raise damaged("state", "plain data", str(error) or type(error).__name__) from error
     if end != len(data):
         raise damaged("state", f"{end} bytes", f"{len(data)} bytes")
@@ -122,8 +154,7 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     raise ValueError(f"no kind of value begins with {letter!r}")
 
 
-def _number_type(kind: str) -> np.dtype[Any]:
-    dtype = np.dtype(kind)
-    if dtype.kind not in "biufcSU":
-        raise ValueError(f"{kind} is no type of numbers")
-    return dtype
+def _number_type(kind: Any) -> np.dtype[Any]:
+    if not isinstance(kind, str) or not _NUMBER_TYPE.fullmatch(kind):
+        raise ValueError(f"{kind!r} is no type of numbers")
+    return np.dtype(kind)

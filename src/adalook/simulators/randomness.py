@@ -47,6 +47,14 @@ class Randomness(NamedTuple):
         """The stream of a tree: no live world's, whatever their seeds."""
         return cls(_mix(_mix(checked_seed(seed) ^ _GOLDEN) ^ _BRANCH), 0)
 
+    @classmethod
+    def checked(cls, numbers: Any) -> Randomness:
+        """From the two numbers in a file; raises ValueError or TypeError if they are something else."""
+        stream, step = numbers
+        if type(stream) is not int or type(step) is not int or not (0 <= stream <= _MASK and 0 <= step <= _MASK):
+            raise ValueError("two whole numbers expected")
+        return cls(stream, step)
+
     def next(self) -> Randomness:
         """The same stream one step later."""
         return Randomness(self.stream, self.step + 1)

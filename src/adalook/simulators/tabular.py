@@ -15,7 +15,7 @@ import numpy as np
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.mdp.rows import FIRST_ROW
-from adalook.simulators.base import Children, Observations, Simulator, Transition
+from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
 from adalook.simulators.packing import damaged
 from adalook.simulators.randomness import Randomness
 
@@ -58,7 +58,9 @@ class TabularSimulator(Simulator):
                 got=f"an MDP whose state {state} does not offer action {action}",
                 remedy="give the missing actions a move of their own, such as staying for a low reward",
             )
-        if start is not None and not 0 <= start < mdp.num_states:
+        if start is not None and (
+            not isinstance(start, int | np.integer) or isinstance(start, bool) or not 0 <= start < mdp.num_states
+        ):
             raise ArgumentError("start is wrong", expected=f"a state 0..{mdp.num_states - 1} or None", got=start)
         self.num_actions = mdp.num_actions
         self.num_states = mdp.num_states
@@ -82,6 +84,7 @@ class TabularSimulator(Simulator):
         return self.observe()
 
     def step(self, action: int) -> Transition:
+        action = checked_action(action, self.num_actions)
         reward = float(self._mdp.rewards[self._state.number, action])
         self._state = self._follow(self._state, action)
         return Transition(self.observe(), reward, reward, ended=False, over=False)
@@ -118,6 +121,7 @@ class TabularSimulator(Simulator):
     def expand(
         self, states: Sequence[TabularState], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
+        check_actions(actions, self.num_actions)
         n = len(states)
         observations = np.empty((n, 1), np.int32) if out is None else out
         children = [self._follow(state, int(action)) for state, action in zip(states, actions, strict=True)]
@@ -133,8 +137,9 @@ class TabularSimulator(Simulator):
         return _FORMAT.pack(state.number, *state.randomness)
 
     def unpack(self, data: bytes) -> TabularState:
-        if len(data) != _FORMAT.size:
-            raise damaged("tabular state", f"{_FORMAT.size} bytes", f"{len(data)} bytes")
+        if not isinstance(data, bytes) or len(data) != _FORMAT.size:
+            got = f"{len(data)} bytes" if isinstance(data, bytes) else f"a {type(data).__name__}"
+            raise damaged("tabular state", f"{_FORMAT.size} bytes", got)
         index, stream, step = _FORMAT.unpack(data)
         if not 0 <= index < self._mdp.num_states:
             raise damaged("tabular state", f"a state 0..{self._mdp.num_states - 1}", str(index))
