@@ -8,6 +8,7 @@ is evidence and no proof.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators import generators
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.expansion import check_batches
-from adalook.simulators.promises import PROMISES, SEEDS
+from adalook.simulators.promises import PROMISES, SEEDS, check_keys
 from adalook.simulators.stops import AHEAD, Stop, packed, random_action, restored
 from adalook.simulators.traces import Trace, check_observation, check_transition, difference, play
 
@@ -47,12 +48,17 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     stops, endings = _walk(sim, steps, seed, rng)
     _check_all_or_none_packs(stops)
     for check in PROMISES:
-        for stop in stops:
-            stop.go_back()
-            check(stop)
+        _check_each(stops, check)
     check_batches(stops, endings or _endings(sim, steps, seed))
+    _check_each(stops, check_keys)
     _check_foresight(sim, rng)
     sim.restore(was)
+
+
+def _check_each(stops: list[Stop], check: Callable[[Stop], None]) -> None:
+    for stop in stops:
+        stop.go_back()
+        check(stop)
 
 
 def _walk(

@@ -85,9 +85,12 @@ def refuse_unfaithful_copies(sim: GymSimulator, live: Any, forms: Forms, name: s
         forms.learn(state.snapshot)
         refuse_hidden_generators(state.snapshot, name)
         shared = generators.global_states()
-        first = _child(sim, state, action)
-        _lead_away(sim, state, rng)
-        again = _child(sim, state, action)
+        try:
+            first = _child(sim, state, action)
+            _lead_away(sim, state, rng)
+            again = _child(sim, state, action)
+        except Exception as error:  # whatever half of a state does to anybody's code
+            raise _loses_state(live, name, f"{type(error).__name__}: {error}") from error
         once = _live_step(sim, action)
         if not once[2]:
             _live_step(sim, int(rng.integers(sim.num_actions)))
@@ -100,14 +103,18 @@ def refuse_unfaithful_copies(sim: GymSimulator, live: Any, forms: Forms, name: s
                 remedy="draw from self.np_random",
             )
         if not first == again == once == twice:
-            suspects = gym_spaces.suspects(live)
-            raise SimulatorError(
-                f"{name} cannot be simulated: a copy of its state does not go on as the original does",
-                remedy=f"it keeps state that copying loses{suspects}; {_REMEDY}",
-            )
+            raise _loses_state(live, name)
         if twice[2]:
             forms.learn(sim.save().snapshot)
             sim.reset()
+
+
+def _loses_state(live: Any, name: str, symptom: str | None = None) -> SimulatorError:
+    return SimulatorError(
+        f"{name} cannot be simulated: a copy of its state does not go on as the original does",
+        got=symptom,
+        remedy=f"it keeps state that copying loses{gym_spaces.suspects(live)}; {_REMEDY}",
+    )
 
 
 def _lead_away(sim: GymSimulator, state: GymState, rng: np.random.Generator) -> None:

@@ -131,6 +131,8 @@ def _get(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return _FLOAT.unpack_from(data, at)[0], at + _FLOAT.size
     if letter in (b"a", b"g"):
         (kind, shape, content), at = _get(data, at, depth + 1)
+        if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError("the shape of an array expected")
         array = np.frombuffer(content, _number_type(kind)).reshape(shape).copy()
         return (array[()] if letter == b"g" else array), at
     (count,), at = _LENGTH.unpack_from(data, at), at + _LENGTH.size

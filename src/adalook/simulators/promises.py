@@ -222,6 +222,5 @@ PROMISES = (
     check_expansion,
     check_live_world,
     check_branch,
-    check_keys,
 )
-"""In this order: the first to complain is nearest to the cause."""
+"""In this order, and `check_keys` last: the first to complain is nearest to the cause."""
