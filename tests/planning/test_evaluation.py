@@ -122,3 +122,12 @@ def test_a_fixed_number_of_sweeps_is_just_that():
             ]
         )
     np.testing.assert_allclose(values, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("num_states", "few"), [(evaluation.MAX_LEAVES, True), (evaluation.MAX_LEAVES + 1, False)])
+def test_asking_for_few_rows_leaves_no_mark(num_states, few):
+    mdp = al.zoo.garnet(num_states, 1, 3, seed=0)
+    evaluator, policy = Evaluator(mdp), np.zeros(num_states, np.int32)
+    assert mdp.rows.num_rows == num_states
+    assert [evaluator.is_functional(policy) for _ in range(2)] == [few, few]
+    assert (evaluate(mdp, policy).way == FUNCTIONAL) == few

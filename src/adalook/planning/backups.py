@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
 
-@dataclass(frozen=True)
-class Residual:
+class Residual(NamedTuple):
     """What one backup of v tells: extremes of T v − v and T_π v − v as computed, and max|v|."""
 
     low: float
@@ -25,8 +23,7 @@ class Residual:
     size: float
 
 
-@dataclass(frozen=True)
-class Backup:
+class Backup(NamedTuple):
     """T v (S,), the action that attains it (S,), the hubs' expectations under v, and the residual."""
 
     values: FloatArray

@@ -70,7 +70,8 @@ def loss_bound(mdp: MDP, residual: Residual, greedy: bool) -> float:
     error = rounding_bound(mdp, residual.size)
     high = residual.high + error
     low = (residual.low if greedy else residual.own_low) - error
-    least, most = (1.0 - mdp.discount * row_sum for row_sum in reversed(mdp.row_sums))
+    lightest, heaviest = mdp.row_sums
+    least, most = 1.0 - mdp.discount * heaviest, 1.0 - mdp.discount * lightest
     return (high / least if high >= 0 else high / most) - (low / least if low <= 0 else low / most)
 
 
@@ -95,7 +96,7 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
 
     The second kind also holds for every policy that takes in each state either the given action or the greedy one.
     """
-    if not all(math.isfinite(x) for x in (residual.low, residual.high, residual.own_low, 4.0 * residual.size)):
+    if not all(map(math.isfinite, (residual.low, residual.high, residual.own_low, 4.0 * residual.size))):
         return Certificate(values, -math.inf, math.inf, math.inf)  # such values are beyond what floats can bound
     error = rounding_bound(mdp, residual.size)
     keep = mdp.contraction

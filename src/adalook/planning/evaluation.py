@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ MOST_SWEEPS = 200_000
 FUNCTIONAL, SWEEPS, LU, KRYLOV = "functional graph", "sweeps", "sparse LU", "BiCGSTAB"
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """Values of a policy (S,), the way they were found, and the sweeps it took (1 for a direct solve)."""
 
     values: FloatArray
@@ -55,8 +54,7 @@ class Evaluation:
     """Solved as far as float64 allows (or as was asked for), so that gains can be told from errors."""
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """The rows a policy uses: r_π (S,), transition codes (S,), and the table of rows they refer to."""
 
     reward: FloatArray
@@ -70,13 +68,17 @@ class Evaluator:
 
     def __init__(self, mdp: MDP) -> None:
         self.mdp = mdp
-        self._label = np.full(mdp.rows.num_rows, -1, np.int32)
         self._used = np.empty(MAX_LEAVES + 1, np.int64)
         self._last: tuple[IntArray, Policy] | None = None
         self._bandwidth: int | None = None
         self._direct_pays = False
         self._entries = mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
         """About what a sweep reads."""
+
+    @cached_property
+    def _label(self) -> IntArray:
+        """(rows,) the number of each stochastic row in use, -1 outside of such use."""
+        return np.full(self.mdp.rows.num_rows, -1, np.int32)
 
     def rows_of(self, policy: IntArray) -> Policy:
         """The rows of a policy, an array that does not change once it was asked for."""
@@ -115,9 +117,7 @@ class Evaluator:
 
     def is_functional(self, policy: IntArray) -> bool:
         """Whether the policy has few enough stochastic rows to be solved by following pointers."""
-        count = evaluation_kernels.number_rows(self.rows_of(policy).code, self._label, self._used, MAX_LEAVES)
-        self._label[self._used[: min(count, MAX_LEAVES)]] = -1
-        return bool(count <= MAX_LEAVES)
+        return bool(evaluation_kernels.few_rows(self.mdp.codes, policy, self._label, self._used, MAX_LEAVES))
 
     def roughly(self, policy: IntArray, start: FloatArray, span: float, most: int) -> Evaluation:
         """As `exactly` for functional graphs; otherwise stop at this span or after `most` sweeps, far from exact."""

@@ -143,6 +143,18 @@ def number_rows(code, label, used, most):
 
 
 @compiled
+def few_rows(codes, policy, label, used, most):
+    """Whether a policy has at most `most` distinct stochastic rows; `label` and `used` as in `number_rows`, wiped."""
+    code = np.empty(len(policy), codes.dtype)
+    for s in range(index(len(policy))):
+        code[s] = codes[s, index(policy[s])]
+    count = number_rows(code, label, used, most)
+    for i in range(min(count, most)):
+        label[used[i]] = -1
+    return count <= most
+
+
+@compiled
 def close_leaves(indptr, indices, data, used, value, weight, exit_, matrix, constant):
     """For each row in use: m(row) = constant(row) + Σ matrix(row, row') m(row'), from v = value + weight · m(exit)."""
     for i in range(len(used)):

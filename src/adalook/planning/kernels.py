@@ -23,8 +23,10 @@ def expectation(indptr, indices, data, row, v):
     total = 0.0
     lost = 0.0
     if stop - start <= index(LONG_ROW):
-        for k in range(start, stop):
+        k = start
+        while k < stop:  # where `range` is unrolled by eight, which rows of two or three are too short for
             total += data[k] * v[index(indices[k])]
+            k += index(1)
     else:
         for k in range(start, stop):
             x = data[k] * v[index(indices[k])]
@@ -223,11 +225,12 @@ def wave(
 @compiled
 def myopic_policy(rewards, codes, policy):
     """The offered action with the best immediate reward, the first one on ties."""
-    for s in range(codes.shape[0]):
-        top = -1
+    for s in range(index(codes.shape[0])):
+        best, top = -np.inf, 0
         for a in range(codes.shape[1]):
-            if codes[s, a] != -1 and (top < 0 or rewards[s, a] > rewards[s, top]):
-                top = a
+            reward = rewards[s, index(a)] if codes[s, index(a)] != -1 else -np.inf
+            top = a if reward > best else top
+            best = reward if reward > best else best
         policy[s] = top
 
 

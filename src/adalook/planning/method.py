@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from adalook.planning.lookahead import LEVELS_AT_ONCE, Lookahead
 from adalook.planning.queries import Search
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """An improvement: values reached by lookahead (S,), the new policy (S,), depths used, and what it searched."""
 
     values: FloatArray
@@ -25,8 +24,7 @@ class Step:
     wave_pairs: int = 0
 
 
-@dataclass(frozen=True)
-class Precision:
+class Precision(NamedTuple):
     """How exactly the loop wants a policy evaluated: spans of the change that one more sweep would make."""
 
     fine: float

@@ -5,9 +5,9 @@ On a grid with slippery moves every policy needs a linear solve, and near the st
     sweep T_π in place, only where values still move  ->  back up every state  ->  improve in place, there and back
 
 as in modified policy iteration, with sweeps that grow as fewer actions change. In place, one sweep carries news across
-the whole grid in the direction of the sweep; there and back covers both. The first pass improves in rounds, as long as
-many actions change or ever fewer; a policy that has settled is evaluated to the end. The full backup is what the
-certificate and the choice of the next sweeps rest on. Random graphs, where news travels everywhere in a few steps
+the whole grid in the direction of the sweep; there and back covers both. The first pass improves and sweeps in rounds,
+as long as many actions change or ever fewer; a policy that has settled is evaluated to the end. The full backup is what
+the certificate and the choice of the next sweeps rest on. Random graphs, where news travels everywhere in a few steps
 anyway, are left to plain sweeps with a constant shift (`evaluation`).
 
 The passes are compiled as one loop: on small models a pass takes microseconds.
@@ -16,7 +16,7 @@ The passes are compiled as one loop: on small models a pass takes microseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,25 +30,14 @@ if TYPE_CHECKING:
 
 LOCAL_GROWTH = 12.0
 """Models whose neighbourhoods grow more than this from one step to three are not local."""
-SHARE = 0.01
-"""A sweep is fine enough when it changes values by this share of what the last backup changed …"""
-EAGER = 1.0
-"""… or after EAGER sweeps for every state per action that changed, …"""
-MOST_SWEEPS = 30.0
-"""… or after this many."""
 FOLLOW_STATES = 4_000
 """Smaller models are swept whole: finding out who leads to what changed would take longer."""
 MOST_PASSES = 16
-MOST_WORK = 10_000_000
-"""Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
-MOST_ROUNDS = 8
-"""Rounds of sweeps and improvement before the first backup, which go on as long as many actions change."""
 IN_PLACE = 2
 """Improvements in place per round: there and back."""
 
 
-@dataclass(frozen=True)
-class RoughPass:
+class RoughPass(NamedTuple):
     """One pass: residual of its backup, states changed and swept, rounds of improvement in place, arrays if kept."""
 
     residual: Residual
@@ -66,7 +55,6 @@ class RoughRun:
     mdp: MDP
     tolerance: float
     coarse: float = np.inf
-    sweeps: float = 1.0
 
     def advance(
         self, values: FloatArray, policy: IntArray, most: int, keep: bool
@@ -84,7 +72,7 @@ class RoughRun:
             start, sources = mdp.predecessors.start, mdp.predecessors.sources
         else:
             start = sources = np.empty(0, mdp.codes.dtype)
-        passes, self.coarse, self.sweeps = rough_kernels.rough_passes(
+        passes, self.coarse = rough_kernels.rough_passes(
             mdp.rewards,
             mdp.codes,
             *table(mdp),
@@ -98,15 +86,10 @@ class RoughRun:
             best,
             action,
             min(self.coarse, mdp.largest_reward),
-            span / 8.0,
+            span / 3.0,  # a sweep that changes values by at most this leaves T_π v − v a span of at most 2γ times it
             span * 0.99,
-            np.array([constant, rounding_bound(mdp, 1.0) - constant]),
-            SHARE,
-            self.sweeps,
-            EAGER,
-            MOST_SWEEPS,
-            MOST_ROUNDS,
-            MOST_WORK,
+            constant,
+            rounding_bound(mdp, 1.0) - constant,
             figures,
             all_values,
             all_policies,

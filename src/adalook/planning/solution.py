@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -89,10 +90,14 @@ class Solution:
     iterations: int
     """Updates that changed the policy."""
     trace: tuple[Iteration, ...]
-    queries: Queries
     seconds: float
     certificate_seconds: float
     """How much of `seconds` went into the certificate."""
+
+    @cached_property
+    def queries(self) -> Queries:
+        """What all passes together cost."""
+        return Queries.sum(tuple(iteration.queries for iteration in self.trace))
 
     @property
     def lower(self) -> FloatArray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from adalook.planning.wlpi import WLPI
 
 IntArrayOrFloat = TypeVar("IntArrayOrFloat", bound=np.ndarray[Any, Any])
 
+NUMBER, WHOLE = (int, float, np.floating, np.integer), (int, np.integer)
 DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
@@ -88,7 +89,7 @@ def solve(
     method = WLPI() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     most = math.inf if max_iterations is None else max_iterations
-    with Watch(progress, f"{method.name} on {mdp.num_states:,} states") as watch:
+    with Watch(f"{method.name} on {mdp.num_states:,} states" if progress else None) as watch:
         if initial_policy is None:
             policy = myopic_policy(mdp)
         else:
@@ -113,8 +114,7 @@ def solve(
                 return loop.solution(Status.TIME_LIMIT, f"stopped after {watch.seconds:.3g} s", watch)
 
 
-@dataclass(frozen=True, eq=False)
-class Certified:
+class Certified(NamedTuple):
     """What a solution is made of: values, their residual, and the policy that the residual speaks of."""
 
     values: FloatArray
@@ -319,7 +319,6 @@ class _Loop:
         if status is Status.CONVERGED and certificate.policy_loss > self.tolerance > 0.0:
             message += f"; a loss below {self.tolerance:g} is more than float64 can certify here"
         self.answer.values = values
-        trace = tuple(self.trace)
         return Solution(
             method=self.method.name,
             values=published(values),
@@ -329,8 +328,7 @@ class _Loop:
             message=message,
             tolerance=self.tolerance,
             iterations=self.iterations,
-            trace=trace,
-            queries=Queries.sum(tuple(item.queries for item in trace)),
+            trace=tuple(self.trace),
             seconds=watch.seconds,
             certificate_seconds=self.certificate_seconds,
         )
@@ -359,12 +357,12 @@ def _check_arguments(
     if isinstance(method, type) or not isinstance(method, Method):
         raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method))
     method.check(mdp.num_states)
-    number = isinstance(tolerance, int | float | np.floating | np.integer) and not isinstance(tolerance, bool)
+    number = isinstance(tolerance, NUMBER) and not isinstance(tolerance, bool)
     if not number or not 0.0 <= float(tolerance) < math.inf:
         raise ArgumentError("tolerance is wrong", expected="a finite number >= 0", got=repr(tolerance))
-    whole = isinstance(max_iterations, int | np.integer) and not isinstance(max_iterations, bool)
+    whole = isinstance(max_iterations, WHOLE) and not isinstance(max_iterations, bool)
     if max_iterations is not None and (not whole or max_iterations < 1):
         raise ArgumentError("max_iterations is wrong", expected="a whole number >= 1", got=repr(max_iterations))
-    timed = isinstance(max_seconds, int | float | np.floating | np.integer) and not isinstance(max_seconds, bool)
+    timed = isinstance(max_seconds, NUMBER) and not isinstance(max_seconds, bool)
     if max_seconds is not None and (not timed or not float(max_seconds) >= 0.0):
         raise ArgumentError("max_seconds is wrong", expected="a number >= 0", got=repr(max_seconds))

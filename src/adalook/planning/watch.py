@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Context of a solve: elapsed seconds, and whether Ctrl-C was pressed.
+    """Context of a solve: elapsed seconds, whether Ctrl-C was pressed, and progress under a title, if there is one.
 
     Once `listen` was called, the first Ctrl-C asks the loop to stop after the step at hand, so that the answer so far
     can be certified and returned; the second one interrupts at once, as usual. Outside the main thread Ctrl-C is left
     alone. Listening costs microseconds, which solves that end in the first of many quick passes need not pay.
     """
 
-    def __init__(self, progress: bool, title: str) -> None:
+    def __init__(self, title: str | None) -> None:
         self.interrupted = False
         self.reported = False
-        self._progress = _Progress(title) if progress else None
+        self._progress = _Progress(title) if title else None
         self._previous: Any = None
         self._listening = False
 
