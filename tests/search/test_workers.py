@@ -17,7 +17,7 @@ from adalook.search import Budget, FixedDepth, Status, WorkerError, Workers, exp
 from adalook.search.shares import fair_shares
 from adalook.simulators.minatar import MinAtarSimulator
 from tests.search.plain import assert_same, hashed_values, roots_along
-from tests.search.worlds import Deadly, Graph, Raising, Slow
+from tests.search.worlds import Deadly, Graph, Raising, Slow, SlowInOneProcess
 
 
 def searched(sim, roots, expander=None, **options):
@@ -51,6 +51,17 @@ def test_answers_do_not_depend_on_the_number_of_workers(count):
         for _ in range(2):
             for mine, theirs in zip(alone, searched(sim, roots, expander, width=20), strict=True):
                 assert_same(mine, theirs)
+
+
+def test_a_slow_worker_is_helped_out(tmp_path):
+    sim = SlowInOneProcess(tmp_path, 0.02, os.getpid(), num_states=200, num_actions=8, seed=1, ends=0.0)
+    (root,) = roots_along(sim, 1, 1)
+    expected = search(sim, root, hashed_values, FixedDepth(2), discount=0.9)
+    with Workers(sim, 2) as workers:
+        assert_same(expected, search(sim, root, hashed_values, FixedDepth(2), discount=0.9, expander=workers))
+    slow = (tmp_path / "slow").read_text()
+    taken = {file.name: file.stat().st_size for file in tmp_path.glob("steps of *")}
+    assert taken.pop(f"steps of {slow}") < 0.4 * expected.nodes < 0.6 * expected.nodes < sum(taken.values())
 
 
 def test_a_worker_that_is_killed_between_levels_is_replaced():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -107,4 +108,23 @@ class Raising(Graph):
     def step(self, action):
         if action == 1:
             raise KeyError("no such thing")
+        return super().step(action)
+
+
+class SlowInOneProcess(Graph):
+    """Takes its time in the first worker that takes a step, and writes down who has taken how many."""
+
+    def __init__(self, folder, seconds, parent, **graph):
+        super().__init__(**graph)
+        self._folder, self._seconds, self._parent = Path(folder), seconds, parent
+
+    def step(self, action):
+        if os.getpid() != self._parent:
+            mark = self._folder / "slow"
+            with contextlib.suppress(FileExistsError), mark.open("x") as file:
+                file.write(str(os.getpid()))
+            with (self._folder / f"steps of {os.getpid()}").open("a") as file:
+                file.write(".")
+            if mark.read_text() == str(os.getpid()):
+                time.sleep(self._seconds)
         return super().step(action)

@@ -257,6 +257,77 @@ class NotANumber(WindyWalk):
         return type(transition)(transition.observation, float("nan"), 0.0, ended=transition.ended, over=transition.over)
 
 
+class SeedCountsForNothing(WindyWalk):
+    """The same episodes for all seeds."""
+
+    def reset(self, seed: int | None = None) -> Any:
+        return super().reset(None if seed is None else 3)
+
+
+class BeginsTheSameAgain(WindyWalk):
+    """The same episode after each reset."""
+
+    def reset(self, seed: int | None = None) -> Any:
+        return super().reset(3 if seed is None else seed)
+
+
+class BranchDrawsAsLive(WindyWalk):
+    """A tree with the seed of the live world draws what that has drawn."""
+
+    def branch(self, state: Any, seed: int) -> Any:
+        return *state[:2], np.random.default_rng(seed).bit_generator.state
+
+
+class BranchIgnoresItsSeed(WindyWalk):
+    def branch(self, state: Any, seed: int) -> Any:
+        return *state[:2], np.random.default_rng(1234567).bit_generator.state
+
+
+class CountsEpisodes(WindyWalk):
+    """Each episode begins elsewhere, by a counter that is not saved."""
+
+    episodes = 0
+
+    def reset(self, seed: int | None = None) -> Any:
+        self.episodes = 0 if seed is not None else self.episodes + 1
+        super().reset(seed)
+        self.place = (self.place + self.episodes) % 5
+        return self.observe()
+
+
+class BegunElsewhere(WindyWalk):
+    """Episodes begin where the instance was made to begin, which no state says."""
+
+    made: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made.append(0)
+        self.first = len(self.made)
+
+    def reset(self, seed: int | None = None) -> Any:
+        super().reset(seed)
+        self.place = self.first
+        return self.observe()
+
+
+class KeyForgetsTheEnd(WindyWalk):
+    """Pushing at speed 3 ends the episode and shows nothing of it, neither in what is seen nor in the key."""
+
+    tired = False
+
+    def step(self, action: int) -> Any:
+        self.tired = self.speed == 3 and action == 2
+        transition = super().step(action)
+        ended = transition.ended or self.tired
+        return type(transition)(transition.observation, transition.reward, transition.score, ended=ended, over=ended)
+
+    def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
+        children = super().expand(states, actions, out)
+        keys = [shown.tobytes() for shown in children.observations]
+        return Children(children.states, children.observations, children.rewards, children.ended, keys)
+
+
 FAULTS = {
     SavesByReference: "a saved state changes when the live world moves on.*Let save copy",
     ForgetsSpeed: "a restored world goes on differently.*not in what save returns, or restore does not put it back",
@@ -276,6 +347,13 @@ FAULTS = {
     Pickles: "pack uses pickle",
     StateInTheClass: "a twin shares state with the original",
     SeedIsIgnored: "the same seed gives different episodes",
+    SeedCountsForNothing: r"reset\(seed\) ignores its seed.*got self\.rng",
+    BeginsTheSameAgain: r"reset without a seed begins the same randomness again.*got self\.rng",
+    BranchDrawsAsLive: r"branch draws what a live world with the same seed draws.*got self\.rng",
+    BranchIgnoresItsSeed: r"branch ignores its seed: all trees draw the same: got self\.rng",
+    CountsEpisodes: "after restore, reset begins another episode than the first time",
+    BegunElsewhere: "after restore, reset begins another episode than in a twin",
+    KeyForgetsTheEnd: "keys are not sound.*equal keys and different futures: got one ended, the other not",
     WrongType: r"reset returns a wrong observation: expected an array \(2,\) float32, got \(2,\) float64",
     IgnoresOut: "expand ignores `out`",
     StepAndExpandDisagree: "expand and step disagree about action 0: got step 1 pays 1 in one and",

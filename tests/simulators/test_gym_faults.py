@@ -50,7 +50,8 @@ class Dice(Walk):
 
 class LegacyDice(Dice):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self.dice = np.random.RandomState(3 if seed is None else seed)
+        if seed is not None or not hasattr(self, "dice"):  # as Gymnasium has it: without a seed they go on
+            self.dice = np.random.RandomState(seed)
         return super().reset(seed=seed)
 
     def roll(self) -> float:
@@ -59,7 +60,8 @@ class LegacyDice(Dice):
 
 class PythonDice(Dice):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self.dice = random.Random(3 if seed is None else seed)
+        if seed is not None or not hasattr(self, "dice"):
+            self.dice = random.Random(seed)
         return super().reset(seed=seed)
 
     def roll(self) -> float:
@@ -74,8 +76,11 @@ class Cup:
 class DiceInACup(Dice):
     """A generator in an object in a dict."""
 
+    make: Any = staticmethod(np.random.default_rng)
+
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self.table = {"cup": Cup(np.random.default_rng(seed))}
+        if seed is not None or not hasattr(self, "table"):
+            self.table = {"cup": Cup(self.make(seed))}
         return super().reset(seed=seed)
 
     def roll(self) -> float:
@@ -83,10 +88,7 @@ class DiceInACup(Dice):
 
 
 class LegacyDiceInACup(DiceInACup):
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        observation = super().reset(seed=seed)
-        self.table["cup"].dice = np.random.RandomState(3 if seed is None else seed)
-        return observation
+    make = staticmethod(np.random.RandomState)
 
     def roll(self) -> float:
         return float(self.table["cup"].dice.normal())
@@ -137,6 +139,21 @@ def test_trees_draw_from_generators_of_their_own_wherever_those_are(kind: Any) -
 @pytest.mark.parametrize("kind", DICE)
 def test_such_environments_pass_the_check(kind: Any) -> None:
     check_simulator(GymSimulator(kind()), steps=20)
+
+
+class NewDiceEachTime(LegacyDice):
+    """Without a seed, those of the operating system."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        observation = super().reset(seed=seed)
+        if seed is None:
+            self.dice = np.random.RandomState()
+        return observation
+
+
+def test_episodes_that_nobody_can_begin_again_are_found() -> None:
+    with pytest.raises(SimulatorError, match="after restore, reset begins another episode than the first time"):
+        check_simulator(GymSimulator(NewDiceEachTime()), steps=20)
 
 
 def test_plain_generators_can_be_packed() -> None:

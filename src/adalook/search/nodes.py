@@ -104,7 +104,7 @@ class _Merger:
 
     def __init__(self, roots: IntArray, num_actions: int, observations: ObservationPool) -> None:
         self._roots, self._num_actions, self._observations = roots, num_actions, observations
-        self._kinds: dict[tuple[int, bytes | int, bool], int] = {}
+        self._kinds: dict[tuple[int, bytes, bool], int] = {}
         total = len(roots) * num_actions
         self._which = np.empty(total, np.intp)
         self._batches = 0
@@ -119,10 +119,13 @@ class _Merger:
         """Take in some children."""
         self._batches += 1
         self.rewards[batch.positions] = batch.rewards
+        if not batch.keys:
+            self._add_leaves(batch)
+            return
         owners = self._roots[batch.positions // self._num_actions].tolist()
         flags = batch.ended.tolist()
         positions = batch.positions.tolist()
-        keys, handles = batch.keys or positions, batch.handles or [None] * len(flags)
+        keys, handles = batch.keys, batch.handles
         new: list[int] = []
         for i, position in enumerate(positions):
             node = self._kinds.setdefault((owners[i], keys[i], flags[i]), len(self._kinds))
@@ -136,6 +139,15 @@ class _Merger:
                 self.first[node] = position
         shown = batch.observations if len(new) == len(flags) else batch.observations[new]
         self.rows.extend(self._observations.add(shown).tolist())
+
+    def _add_leaves(self, batch: Batch) -> None:
+        """Take in some children without keys."""
+        count = len(self.first)
+        self._which[batch.positions] = np.arange(count, count + len(batch.positions))
+        self.first.extend(batch.positions.tolist())
+        self.handles.extend([None] * len(batch.positions))
+        self.ended.extend(batch.ended.tolist())
+        self.rows.extend(self._observations.add(batch.observations).tolist())
 
     def in_order(self) -> tuple[IntArray, IntArray]:
         """Batches of several workers come as they may: nodes are put in the order of their first positions.

@@ -1,8 +1,8 @@
 """What runs in a worker process: a simulator that steps the states it holds.
 
-It answers requests in the order in which they come and ends when its pipe does, which is also what happens when the
-process that started it is killed. Observations go into memory that both share and that has no name, so nothing of it
-can be left behind.
+Requests come as lists. It answers them one after the other and ends when its pipe does, which is also what happens when
+the process that started it is killed. Observations go into memory that both share and that has no name, so nothing of
+it can be left behind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.arrays import BoolArray, FloatArray
 from adalook.simulators.base import Observations, Simulator, State
 
 LONGEST_KEY = 32
@@ -32,11 +32,11 @@ PARENT_CHECK_SECONDS = 2.0
 class Expand:
     """Take action `actions[i]` in state `nodes[i]`; answered by Expanded."""
 
-    nodes: IntArray
+    nodes: list[int]
     """(n,) numbers of states that the worker holds"""
-    actions: IntArray
+    actions: list[int]
     """(n,)"""
-    children: IntArray
+    children: list[int]
     """(n,) the numbers that the children get"""
     half: int
     """Which half of the shared memory the observations go to."""
@@ -97,9 +97,10 @@ def main(requests: Connection, sim: Simulator, memory: Any, rows: int, parent: i
             while not requests.poll(PARENT_CHECK_SECONDS):
                 if os.getppid() != parent:
                     return
-            answer = worker.answer(requests.recv())
-            if answer is not None:
-                requests.send(answer)
+            for request in requests.recv():
+                answer = worker.answer(request)
+                if answer is not None:
+                    requests.send(answer)
 
 
 class _Worker:
@@ -129,13 +130,13 @@ class _Worker:
         return None
 
     def _expand(self, request: Expand) -> Expanded:
-        states = [self._states[node] for node in request.nodes.tolist()]
+        states = [self._states[node] for node in request.nodes]
         out = self._observations[request.half, : len(states)]
         step = self._sim.expand_leaves if request.leaves else self._sim.expand
-        children = step(states, request.actions.tolist(), out)
+        children = step(states, request.actions, out)
         if request.leaves:
             return Expanded(children.rewards, children.ended, [])
-        self._states.update(zip(request.children.tolist(), children.states, strict=True))
+        self._states.update(zip(request.children, children.states, strict=True))
         return Expanded(children.rewards, children.ended, [_short(key) for key in children.keys])
 
     def _hold(self, request: Hold) -> None:

@@ -1,7 +1,8 @@
 """Expansion by several processes: emulators hold Python's lock while they run, so threads would not help.
 
 Each worker keeps the states it has made; only their numbers, keys, rewards and observations come back. A level is cut
-into equal shares along the lines of who holds what, and a state travels, packed, only where a share cuts across.
+into equal shares along the lines of who holds what, and a state travels, packed, only where a share cuts across. Shares
+are handed out in parts, so that a worker whose processor is busy with something else is helped out by the others.
 
 Answers do not depend on how many workers there are, nor on their health: every state is known here by the root and the
 actions that lead to it, so those of a worker that dies are made again by the one that takes its place.
@@ -17,7 +18,7 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -37,6 +38,9 @@ MOST_DEATHS = 3
 """So many workers in a row may die without having answered anything."""
 AT_ONCE = 2
 """Requests that a worker has at a time: one to work on, and one so that it need not wait for the next."""
+PARTS, FEWEST_IN_PART = 8, 4
+"""A share is handed out in so many parts, unless they were smaller than this: what a slow worker has not begun, another
+can take over."""
 CLOSING_SECONDS = 5.0
 
 
@@ -55,8 +59,28 @@ class _Process:
 
     process: BaseProcess
     pipe: Connection
-    holds: set[int]
-    """Numbers of the states it has."""
+    holds: set[int] = field(default_factory=set)
+    """Numbers of the states it has, or will have when it has read what is put off."""
+    put_off: list[Hold | Keep] = field(default_factory=list)
+    """Requests that have no answer: they travel with the next that has one, so that it is woken once and not often."""
+
+    def hold(self, request: Hold) -> None:
+        """Give it a state."""
+        self.put_off.append(request)
+        self.holds.add(request.node)
+
+    def keep(self, wanted: set[int]) -> None:
+        """Let it forget all other states."""
+        if not self.holds <= wanted:
+            self.holds &= wanted
+            self.put_off.append(Keep(sorted(self.holds)))
+
+    def send(self, *requests: Expand | Pack) -> None:
+        """Send what was put off, and requests that have an answer."""
+        message, self.put_off = [*self.put_off, *requests], []
+        # A pipe that is broken says so again when an answer is waited for, and that is where it is dealt with.
+        with contextlib.suppress(OSError):
+            self.pipe.send(message)
 
     def stop(self) -> None:
         """End it: the end of its pipe asks, and force follows if that is of no use."""
@@ -127,13 +151,15 @@ class Workers:
     def keep(self, nodes: Sequence[int]) -> None:
         self._lineage.keep(nodes)
         wanted = set(nodes)
-        for index, worker in enumerate(self._processes):
-            worker.holds &= wanted
-            self._send(index, Keep(sorted(worker.holds)))
+        for worker in self._processes:
+            worker.keep(wanted)
 
     def clear(self) -> None:
         self._lineage = _Lineage()
         self.keep([])
+        for worker in self._processes:
+            if worker.put_off:  # at once: nobody knows when the next search comes
+                worker.send()
 
     def close(self) -> None:
         """End all worker processes."""
@@ -152,8 +178,8 @@ class Workers:
         running: list[deque[_Task]] = [deque() for _ in range(self.count)]
         try:
             queues = self._assign(nodes)
-            for index in range(self.count):
-                self._feed(index, nodes, children, queues[index], running[index], leaves)
+            for index in range(self.count):  # each its own; only then may one help another
+                self._feed(index, nodes, children, queues[index : index + 1], running[index], leaves)
             while any(running):
                 for index in self._ready(running):
                     answer = self._receive(index)
@@ -165,7 +191,8 @@ class Workers:
                         if not leaves:
                             self._processes[index].holds.update(children[task.positions].tolist())
                         yield self._batch(index, task, children, answer)
-                    self._feed(index, nodes, children, queues[index], running[index], leaves)
+                    mine_first = [queues[index], *queues[:index], *queues[index + 1 :]]
+                    self._feed(index, nodes, children, mine_first, running[index], leaves)
         except GeneratorExit:  # the caller has seen enough
             self._drain(running)
         except BaseException:  # who knows what is still in the pipes: the next search begins with new processes
@@ -187,12 +214,12 @@ class Workers:
 
     def _assign(self, nodes: Sequence[int]) -> list[deque[IntArray]]:
         """Give every position of a level to a worker, and every worker the states it needs for that."""
-        numbers = np.array(nodes, np.int64)
         held = np.array([self._holder(node) for node in nodes])
         queues: list[deque[IntArray]] = []
         for index, share in enumerate(fair_shares(held, self.count, self._sim.num_actions)):
-            self._move(index, numbers[np.unique(share // self._sim.num_actions)].tolist())
-            cuts = range(self._rows, len(share), self._rows)
+            self._move(index, {nodes[place] for place in (share // self._sim.num_actions).tolist()})
+            size = min(self._rows, max(FEWEST_IN_PART, -(-len(share) // PARTS)))
+            cuts = range(size, len(share), size)
             queues.append(deque(part for part in np.split(share, cuts) if len(part)))
         return queues
 
@@ -200,41 +227,41 @@ class Workers:
         """Which worker has a state; the number of workers if none has."""
         return next((i for i, worker in enumerate(self._processes) if node in worker.holds), self.count)
 
-    def _move(self, to: int, nodes: Sequence[int]) -> None:
+    def _move(self, to: int, nodes: set[int]) -> None:
         """Copy states to a worker from those that have them; what nobody has is made again when it is needed."""
-        missing = [node for node in nodes if node not in self._processes[to].holds]
+        missing = nodes - self._processes[to].holds
         for index in range(self.count):
-            found = [node for node in missing if node in self._processes[index].holds]
+            found = sorted(missing & self._processes[index].holds)
             if not found:
                 continue
-            self._send(index, Pack(found))
+            self._processes[index].send(Pack(found))
             packed = self._receive(index)
             for node, content in zip(found, packed or (), strict=False):
-                self._hold(to, Hold(node, content))
-
-    def _hold(self, index: int, request: Hold) -> None:
-        self._send(index, request)
-        self._processes[index].holds.add(request.node)
+                self._processes[to].hold(Hold(node, content))
 
     def _feed(
         self,
         index: int,
         nodes: Sequence[int],
         children: IntArray,
-        queue: deque[IntArray],
+        queues: list[deque[IntArray]],
         running: deque[_Task],
         leaves: bool,
     ) -> None:
-        """Hand a worker its next tasks, into whichever half of its memory is free."""
-        count = self._sim.num_actions
-        while queue and len(running) < AT_ONCE:
-            positions = queue.popleft()
+        """Hand a worker its next tasks, into whichever half of its memory is free; `queues` has its own first.
+
+        One that has done its own goes on with the last of whoever has most left. It makes the states for that again,
+        which costs a step or a few for each and disturbs nobody.
+        """
+        count, worker = self._sim.num_actions, self._processes[index]
+        while len(running) < AT_ONCE and any(queues):
+            positions = queues[0].popleft() if queues[0] else max(queues, key=len).pop()
             task = _Task(positions, 1 - running[-1].half if running else 0)
-            parents = np.array([nodes[place] for place in (positions // count).tolist()], np.int64)
-            for node in np.unique(parents).tolist():
-                if node not in self._processes[index].holds:
-                    self._hold(index, self._lineage.recipe(node))
-            self._send(index, Expand(parents, positions % count, children[positions], task.half, leaves))
+            parents = [nodes[place] for place in (positions // count).tolist()]
+            for node in sorted(set(parents) - worker.holds):
+                worker.hold(self._lineage.recipe(node))
+            actions, numbers = (positions % count).tolist(), children[positions].tolist()
+            worker.send(Expand(parents, actions, numbers, task.half, leaves))
             running.append(task)
 
     def _batch(self, index: int, task: _Task, children: IntArray, answer: Expanded) -> Batch:
@@ -262,12 +289,7 @@ class Workers:
         with no_file_that_is_none():
             process.start()
         theirs.close()  # only the worker has it now, so that its death ends the pipe
-        return _Process(process, ours, set())
-
-    def _send(self, index: int, request: Any) -> None:
-        # A pipe that is broken says so again when an answer is waited for, and that is where it is dealt with.
-        with contextlib.suppress(OSError):
-            self._processes[index].pipe.send(request)
+        return _Process(process, ours)
 
     def _receive(self, index: int) -> Any:
         """The next answer of a worker; None if it died instead, and then another one has taken its place."""

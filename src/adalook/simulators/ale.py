@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adalook.errors import ArgumentError
-from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.base import (
+    Children,
+    Observations,
+    Simulator,
+    Transition,
+    check_actions,
+    check_states,
+    checked_action,
+)
 from adalook.simulators.emulator import Emulator
 from adalook.simulators.frames import SIDE
 from adalook.simulators.packing import damaged
@@ -49,6 +57,8 @@ class AtariState(NamedTuple):
     """frames since the episode began"""
     starts: Randomness
     """what the next reset draws its no-ops from"""
+    world: str
+    """which game: ALE may take the state of another for its own"""
 
 
 class AtariSimulator(Simulator):
@@ -94,6 +104,7 @@ class AtariSimulator(Simulator):
         self._game = game
         self._frame_skip = frame_skip
         self._live = Emulator(game, frame_skip)
+        self._world = f"the Atari game {self._live.rom}"
         self._tree: Emulator | None = None
         self._life_loss_ends = life_loss_ends
         self._noop_max = noop_max
@@ -105,6 +116,7 @@ class AtariSimulator(Simulator):
         self._lives = 0
         self._played = 0
         self.num_actions = len(self._live.actions)
+        self.action_names = tuple(action.name.lower() for action in self._live.actions)
         self._begin(anew=True)
 
     def _begin(self, anew: bool) -> None:
@@ -139,14 +151,21 @@ class AtariSimulator(Simulator):
 
     def save(self) -> AtariState:
         machine = self._live.save()
-        return AtariState(machine, self._frames, self._digests, self._lives, self._played, self._starts)
+        return AtariState(machine, self._frames, self._digests, self._lives, self._played, self._starts, self._world)
 
     def restore(self, state: AtariState) -> None:
+        check_states([state], AtariState, self._world)
         self._live.restore(state.machine)
-        _, self._frames, self._digests, self._lives, self._played, self._starts = state
+        _, self._frames, self._digests, self._lives, self._played, self._starts, _ = state
 
     def observe(self) -> np.ndarray[Any, Any]:
         return np.frombuffer(b"".join(self._frames), np.uint8).reshape(self.observation_shape).copy()
+
+    def branch(self, state: AtariState, seed: int) -> AtariState:
+        """Games draw nothing, so there is nothing to do."""
+        del seed
+        check_states([state], AtariState, self._world)
+        return state
 
     def expand(self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None) -> Children:
         return self._expand(states, actions, out, leaves=False)
@@ -160,6 +179,7 @@ class AtariSimulator(Simulator):
         self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
         check_actions(actions, self.num_actions)
+        check_states(states, AtariState, self._world)
         emulator = self._tree_emulator()
         n = len(states)
         in_place = out is not None and out.flags.c_contiguous and out.dtype == np.uint8
@@ -193,13 +213,14 @@ class AtariSimulator(Simulator):
         frames = (*parent.frames[1:], frame)
         digests = (*parent.digests[1:], _digest(frame))
         played = parent.played + self._frame_skip
-        return AtariState(emulator.save(), frames, digests, emulator.lives, played, parent.starts)
+        return AtariState(emulator.save(), frames, digests, emulator.lives, played, parent.starts, self._world)
 
     def key(self, state: AtariState) -> bytes:
         """A digest of machine and frames; each frame is digested once, when it is made."""
         return sha256(b"".join((state.machine.serialize(), *state.digests))).digest()[:_DIGEST]
 
     def pack(self, state: AtariState) -> bytes:
+        check_states([state], AtariState, self._world)
         header = _HEADER.pack(state.lives, state.played, *state.starts)
         content = b"".join((header, *state.frames, state.machine.serialize()))
         return _MAGIC + self._seal(content) + content
@@ -222,7 +243,8 @@ class AtariSimulator(Simulator):
         lives, played, stream, step = _HEADER.unpack_from(content)
         frames = tuple(content[at : at + _PIXELS] for at in range(frames_at, machine_at, _PIXELS))
         machine = self._tree_emulator().unpack(content[machine_at:])
-        return AtariState(machine, frames, tuple(map(_digest, frames)), lives, played, Randomness(stream, step))
+        digests = tuple(map(_digest, frames))
+        return AtariState(machine, frames, digests, lives, played, Randomness(stream, step), self._world)
 
     def close(self) -> None:
         self._tree = None

@@ -72,6 +72,8 @@ class Simulator(ABC):
     """
 
     num_actions: int
+    action_names: tuple[str, ...] = ()
+    """For people; without them actions are told by their numbers."""
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype[Any]
 
@@ -195,6 +197,24 @@ def check_actions(actions: Sequence[int], num_actions: int) -> None:
         raise ArgumentError("an action is wrong", expected=f"whole numbers 0..{num_actions - 1}", got=error) from error
     if not fits:
         raise _no_such_action(least if least < 0 else most, num_actions)
+
+
+def check_states(states: Sequence[Any], kind: type[Any], world: str) -> None:
+    """Complain unless all states are of `kind` and say that they are of `world`: others may crash an emulator."""
+    for state in states:
+        if type(state) is not kind or state.world != world:
+            raise foreign_state(state, world)
+
+
+def foreign_state(state: Any, world: str) -> ArgumentError:
+    """The complaint about what is no state of `world`."""
+    whose = getattr(state, "world", None)
+    return ArgumentError(
+        "this is no state of this world",
+        expected=f"a state of {world}",
+        got=f"a state of {whose}" if isinstance(whose, str) else repr(state)[:60],
+        remedy="give states to the simulator that made them, or to a twin of it",
+    )
 
 
 def _no_such_action(action: Any, num_actions: int) -> ArgumentError:

@@ -7,7 +7,7 @@ is evidence and no proof.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +17,10 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators import generators
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.expansion import check_batches
-from adalook.simulators.promises import PROMISES, SEEDS, check_keys
-from adalook.simulators.stops import AHEAD, Stop, packed, random_action, restored
-from adalook.simulators.traces import Trace, check_observation, check_transition, difference, play
+from adalook.simulators.foresight import check_foresight
+from adalook.simulators.promises import PROMISES, check_keys
+from adalook.simulators.stops import AHEAD, Stop, packed, random_action
+from adalook.simulators.traces import check_observation, check_transition, difference, play
 
 _STRIDE = 8
 """Steps from one place where everything is tried to the next."""
@@ -49,9 +50,10 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     _check_all_or_none_packs(stops)
     for check in PROMISES:
         _check_each(stops, check)
-    check_batches(stops, endings or _endings(sim, steps, seed))
-    _check_each(stops, check_keys)
-    _check_foresight(sim, rng)
+    endings = endings or _endings(sim, steps, seed)
+    check_batches(stops, endings)
+    _check_each([*stops, *_before(endings[:4], stops[0])], check_keys)
+    check_foresight(sim, rng)
     sim.restore(was)
 
 
@@ -113,6 +115,11 @@ def _endings(sim: Simulator, steps: int, seed: int) -> list[tuple[State, int]]:
     return found
 
 
+def _before(endings: list[tuple[State, int]], stop: Stop) -> list[Stop]:
+    """Places one step before an end, where some children have ended and others have not."""
+    return [dataclasses.replace(stop, state=state) for state, _ in endings]
+
+
 def _check_all_or_none_packs(stops: list[Stop]) -> None:
     """Worlds may be without packing, and then search goes without merging; but not here and there."""
     if len({packed(stop.sim, stop.state) == b"" for stop in stops}) == 2:
@@ -151,35 +158,29 @@ def _check_seeding(sim: Simulator, rng: np.random.Generator) -> None:
             "the same seed gives different episodes",
             remedy="let reset(seed) set all that episodes depend on: generators, and what is left of the last episode",
         )
+    _check_streams(sim, plan)
 
 
-def _check_foresight(sim: Simulator, rng: np.random.Generator) -> None:
-    """Where episodes that begin alike differ by what their steps draw, branches of their starts must differ too."""
-    plan = [random_action(sim, rng) for _ in range(AHEAD)]
-    episodes: defaultdict[bytes, list[tuple[State, Trace]]] = defaultdict(list)
-    drawn_from: set[str] = set()
-    for seed in range(2 * SEEDS):
-        look = sim.reset(seed=seed).tobytes()
-        state, before = sim.save(), generators.states_of(sim)  # what reset itself draws is no secret of the future
-        episodes[look].append((state, play(sim, plan)))
-        drawn_from |= set(generators.moved(before, generators.states_of(sim)))
-    if not drawn_from:
-        return  # steps draw nothing, or from what only `branch` knows of
-    for starts in episodes.values():
-        if all(not difference(starts[0][1], trace) for _, trace in starts):
-            continue  # randomness does not show
-        branches = [(sim.branch(state, seed), trace) for state, trace in starts for seed in range(SEEDS)]
-        foreseen = all(not difference(trace, restored(sim, branch, plan)) for branch, trace in branches)
-        if foreseen and _in_place(sim, starts[0][0], branches[0][0]) & drawn_from:
+def _check_streams(sim: Simulator, plan: list[int]) -> None:
+    """Episodes of different seeds draw differently, and so do episodes that follow each other without one."""
+    seeded = [_generators_at_start(sim, plan, seed) for seed in range(4)]
+    unseeded = [_generators_at_start(sim, plan, None) for _ in range(3)]
+    drawn_from = {name for _, moved in seeded + unseeded for name in moved}
+    for episodes, fault in (
+        (seeded, "reset(seed) ignores its seed: episodes of all seeds draw the same"),
+        (unseeded, "reset without a seed begins the same randomness again, so that all episodes draw the same"),
+    ):
+        if alike := [name for name in drawn_from if len({start.get(name) for start, _ in episodes}) == 1]:
             raise SimulatorError(
-                "branch foresees: whatever its seed, the tree draws what the live world draws",
-                remedy="put a generator made from `seed` in the place of the live one",
+                fault,
+                got=", ".join(sorted(alike)),
+                remedy="make generators anew from the seed if there is one, and let them go on if there is none",
             )
 
 
-def _in_place(sim: Simulator, state: State, branch: State) -> set[str]:
-    """The generators that a branch leaves as they are: replaced ones show that its draws merely came to the same."""
-    sim.restore(state)
-    before = generators.states_of(sim)
-    sim.restore(branch)
-    return set(before) - set(generators.moved(before, generators.states_of(sim)))
+def _generators_at_start(sim: Simulator, plan: list[int], seed: int | None) -> tuple[dict[str, str], list[str]]:
+    """The states of all generators when an episode begins, and the names of those that its steps draw from."""
+    sim.reset(seed=seed)
+    start = generators.states_of(sim)
+    play(sim, plan)
+    return start, generators.moved(start, generators.states_of(sim))

@@ -21,7 +21,15 @@ from adalook.errors import ArgumentError
 from adalook.simulators import gym_spaces, gym_trial
 from adalook.simulators.attribute_forms import Forms
 from adalook.simulators.attributes import Snapshot, only_drawn, read, write
-from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.base import (
+    Children,
+    Observations,
+    Simulator,
+    Transition,
+    check_actions,
+    check_states,
+    checked_action,
+)
 from adalook.simulators.packing import damaged, pack_plain, seal, sealed, unpack_plain
 from adalook.simulators.randomness import Randomness, checked_seed
 
@@ -34,6 +42,8 @@ class GymState(NamedTuple):
     elapsed: int
     randomness: Randomness | None
     """None: the generators in the snapshot are the live ones"""
+    world: str
+    """which environment"""
 
 
 class GymSimulator(Simulator):
@@ -101,20 +111,24 @@ class GymSimulator(Simulator):
             self._randomness = self._randomness.next()
 
     def save(self) -> GymState:
-        return GymState(read(self._live, self._name), self._observation, self._elapsed, self._randomness)
+        snapshot = read(self._live, self._name)
+        return GymState(snapshot, self._observation, self._elapsed, self._randomness, self._name)
 
     def restore(self, state: GymState) -> None:
+        check_states([state], GymState, self._name)
         write(self._live, state.snapshot)
-        _, self._observation, self._elapsed, self._randomness = state
+        _, self._observation, self._elapsed, self._randomness, _ = state
 
     def observe(self) -> np.ndarray[Any, Any]:
         return self._observation.copy()
 
     def branch(self, state: GymState, seed: int) -> GymState:
+        check_states([state], GymState, self._name)
         return state._replace(randomness=Randomness.branch(seed))
 
     def expand(self, states: Sequence[GymState], actions: Sequence[int], out: Observations | None = None) -> Children:
         check_actions(actions, self.num_actions)
+        check_states(states, GymState, self._name)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
         rewards, ended = np.empty(n), np.empty(n, bool)
@@ -125,7 +139,7 @@ class GymSimulator(Simulator):
             observation, rewards[i], ended[i], _, _ = self._tree.step(self._first_action + int(action))
             observations[i] = seen = self._array(observation)
             after = None if randomness is None else randomness.next()
-            child = GymState(read(self._tree, self._name), seen, state.elapsed + 1, after)
+            child = GymState(read(self._tree, self._name), seen, state.elapsed + 1, after, self._name)
             children.append(child)
             keys.append(self.key(child))
         return Children(children, observations, rewards, ended, keys)
@@ -140,6 +154,7 @@ class GymSimulator(Simulator):
         return attributes + state.observation.tobytes() + repr(state.randomness).encode()
 
     def pack(self, state: GymState) -> bytes:
+        check_states([state], GymState, self._name)
         randomness = None if state.randomness is None else tuple(state.randomness)
         try:
             content = pack_plain((state.snapshot.plain(), state.observation, state.elapsed, randomness))
@@ -160,7 +175,7 @@ class GymSimulator(Simulator):
             if type(elapsed) is not int or elapsed < 0:
                 raise ValueError("a number of steps expected")
             stream = None if randomness is None else Randomness.checked(randomness)
-            return GymState(snapshot, self._array(observation), elapsed, stream)
+            return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
         except (TypeError, ValueError, KeyError) as error:
             raise damaged(f"state of {self._name}", "what pack made", str(error)) from error
 

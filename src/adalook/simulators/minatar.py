@@ -21,7 +21,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.base import (
+    Children,
+    Observations,
+    Simulator,
+    Transition,
+    check_actions,
+    check_states,
+    checked_action,
+)
 from adalook.simulators.packing import damaged, pack_plain, seal, sealed, unpack_plain
 from adalook.simulators.randomness import Randomness, checked_seed
 
@@ -39,7 +47,8 @@ IDS = tuple(f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in 
 MersenneTwister: TypeAlias = tuple[bytes, int, int, float]
 """The live generator: 624 words, place, and the normal number that was drawn ahead, if any."""
 
-_ALL_ACTIONS = 6
+_ACTION_NAMES = ("none", "left", "up", "right", "down", "fire")
+_ALL_ACTIONS = len(_ACTION_NAMES)
 _NUMBERS = (int, np.integer)
 _CONSTANT = {"channels", "action_map", "ramping", "random"}
 """What every game keeps and never changes, apart from its generator."""
@@ -55,6 +64,7 @@ class MinAtarState(NamedTuple):
     """Lists of things with a place, each thing a tuple, or None for a free slot."""
     last_action: int
     randomness: Randomness | MersenneTwister
+    world: str
 
 
 class MinAtarSimulator(Simulator):
@@ -85,11 +95,12 @@ class MinAtarSimulator(Simulator):
         self._live = module.Env(ramping=ramping)
         self._tree = module.Env(ramping=ramping)
         self._live.random = np.random.RandomState(np.random.MT19937())
-        self._fields = _Fields(self._live)
+        self._fields = _Fields(self._live, self._world)
         self._actions: list[int] = list(range(_ALL_ACTIONS)) if all_actions else self._live.minimal_action_set()
         self._last_action = 0
         self._randomness: Randomness | None = None  # None while the live world draws from MinAtar's own generator
         self.num_actions = len(self._actions)
+        self.action_names = tuple(_ACTION_NAMES[action] for action in self._actions)
         height, width, channels = self._live.state_shape()
         self.observation_shape = (channels, height, width)
         self._live.reset()
@@ -126,6 +137,7 @@ class MinAtarSimulator(Simulator):
         return state._replace(maps=tuple(map(np.copy, state.maps)))  # the live game goes on to change its maps
 
     def restore(self, state: MinAtarState) -> None:
+        check_states([state], MinAtarState, self._world)
         self._last_action = state.last_action
         self._fields.write(self._live, state)
         if isinstance(state.randomness, Randomness):
@@ -138,6 +150,7 @@ class MinAtarSimulator(Simulator):
         return np.ascontiguousarray(self._live.state().transpose(2, 0, 1)).view(np.uint8)
 
     def branch(self, state: MinAtarState, seed: int) -> MinAtarState:
+        check_states([state], MinAtarState, self._world)
         return state._replace(randomness=Randomness.branch(seed))
 
     def expand(
@@ -154,6 +167,7 @@ class MinAtarSimulator(Simulator):
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
         check_actions(actions, self.num_actions)
+        check_states(states, MinAtarState, self._world)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
         images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
@@ -180,6 +194,7 @@ class MinAtarSimulator(Simulator):
         return b"".join([marshal.dumps(plain, 2), *[grid.tobytes() for grid in state.maps]])
 
     def pack(self, state: MinAtarState) -> bytes:
+        check_states([state], MinAtarState, self._world)
         kind = "branched" if isinstance(state.randomness, Randomness) else "live"
         return seal(pack_plain((*state[:4], kind, tuple(state.randomness))), self._world)
 
@@ -190,7 +205,7 @@ class MinAtarSimulator(Simulator):
             if kind not in ("branched", "live") or type(last_action) is not int or not 0 <= last_action < _ALL_ACTIONS:
                 raise ValueError("a last action expected")
             stream = Randomness.checked(randomness) if kind == "branched" else _checked_twister(randomness)
-            state = MinAtarState(numbers, maps, entities, last_action, stream)
+            state = MinAtarState(numbers, maps, entities, last_action, stream, self._world)
             self._fields.check(state)
             self._try_out(state)
         except (TypeError, ValueError, IndexError) as error:
@@ -209,7 +224,8 @@ class MinAtarSimulator(Simulator):
 class _Fields:
     """Which attributes make up the state of a game, by kind."""
 
-    def __init__(self, game: Any) -> None:
+    def __init__(self, game: Any, world: str) -> None:
+        self._world = world
         fields = {name: value for name, value in vars(game).items() if name not in _CONSTANT}
         self.maps = tuple(name for name, value in fields.items() if isinstance(value, np.ndarray))
         self.entities = tuple(name for name, value in fields.items() if isinstance(value, list))
@@ -226,6 +242,7 @@ class _Fields:
             tuple([tuple([_frozen(thing) for thing in attributes[name]]) for name in self.entities]),
             last_action,
             randomness,
+            self._world,
         )
 
     def write(self, game: Any, state: MinAtarState) -> None:

@@ -10,9 +10,11 @@ from adalook.simulators.base import Children, Simulator, State
 from adalook.simulators.expansion import check_expansion, expanded
 from adalook.simulators.pickle_watch import uses_pickle
 from adalook.simulators.stops import AHEAD, Stop, packed, random_action, restored
-from adalook.simulators.traces import difference, play
+from adalook.simulators.traces import Trace, difference, play
 
 SEEDS = 8
+_EPISODE = 4
+"""Steps for which the beginnings of two episodes are compared."""
 _LARGEST_LEVEL = 60
 """Nodes of a tree's level that are expanded, at most, when keys are checked."""
 
@@ -70,6 +72,32 @@ def _restore_error(stray: list[str], shift: str) -> SimulatorError:
         got=shift,
         remedy="something that steps depend on is not in what save returns, or restore does not put it back",
     )
+
+
+def check_reset(stop: Stop) -> None:
+    """What the next episode begins with is part of the state, here and in a twin: else a run cannot be resumed."""
+    sim, plan = stop.sim, stop.plan(_EPISODE)
+    expected = _begun(sim, plan)
+    _begun(sim, stop.plan(1))  # another episode in between, of which nothing may be left
+    stop.go_back()
+    again = _begun(sim, plan)
+    twin = sim.twin()
+    try:
+        twin.restore(stop.state)
+        elsewhere = _begun(twin, plan)
+    finally:
+        twin.close()
+    if expected != again or expected != elsewhere:
+        where = "the first time" if expected != again else "in a twin"
+        raise SimulatorError(
+            f"after restore, reset begins another episode than {where}",
+            remedy="save and restore all that reset goes by: generators, counters, what is left of the last episode",
+        )
+
+
+def _begun(world: Simulator, plan: list[int]) -> tuple[bytes, Trace]:
+    """How the next episode begins: its first observation and some steps."""
+    return world.reset().tobytes(), play(world, plan)
 
 
 def check_packing(stop: Stop) -> None:
@@ -165,11 +193,37 @@ def check_branch(stop: Stop) -> None:
             got=f"steps draw from {', '.join(drawn_from)}",
             remedy="override branch: give the state a generator made from `seed`",
         )
+    _check_seed_counts(sim, branches, {name: before[name] for name in drawn_from}, plan)
     for branch in branches:
         sim.restore(branch)
         if sim.observe().tobytes() != stop.observation.tobytes():
             raise SimulatorError(
                 "a branch shows something else than its state", remedy="change randomness and nothing else"
+            )
+
+
+def _check_seed_counts(sim: Simulator, branches: list[State], live: dict[str, str], plan: list[int]) -> None:
+    """Branches by different seeds must not draw alike. Those that draw what is live are a case for `foresight`.
+
+    Args:
+        sim: its live world is moved.
+        branches: of one state, by different seeds.
+        live: name to state, of the generators that steps draw from.
+        plan: what to play to see where branches draw from.
+    """
+    starts, drawn_from = [], set(live)
+    for branch in branches:
+        sim.restore(branch)
+        starts.append(generators.states_of(sim))
+        play(sim, plan)
+        drawn_from &= set(generators.moved(starts[-1], generators.states_of(sim)))
+    for name in sorted(drawn_from):
+        own = {start[name] for start in starts}
+        if len(own) == 1 and own != {live[name]}:
+            raise SimulatorError(
+                "branch ignores its seed: all trees draw the same",
+                got=name,
+                remedy="make the generator of a branch from `seed`",
             )
 
 
@@ -217,6 +271,7 @@ def _check_equal_keys(stop: Stop, children: Children, depth: int) -> None:
 PROMISES = (
     check_restore,
     check_history,
+    check_reset,
     check_packing,
     check_twin,
     check_expansion,

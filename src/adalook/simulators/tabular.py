@@ -15,7 +15,15 @@ import numpy as np
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.mdp.rows import FIRST_ROW
-from adalook.simulators.base import Children, Observations, Simulator, Transition, check_actions, checked_action
+from adalook.simulators.base import (
+    Children,
+    Observations,
+    Simulator,
+    Transition,
+    check_actions,
+    checked_action,
+    foreign_state,
+)
 from adalook.simulators.packing import damaged
 from adalook.simulators.randomness import Randomness
 
@@ -110,18 +118,21 @@ class TabularSimulator(Simulator):
         return self._state
 
     def restore(self, state: TabularState) -> None:
+        self._check([state])
         self._state = state
 
     def observe(self) -> np.ndarray[Any, Any]:
         return np.array([self._state.number], np.int32)
 
     def branch(self, state: TabularState, seed: int) -> TabularState:
+        self._check([state])
         return state if self._mdp.deterministic else TabularState(state.number, Randomness.branch(seed))
 
     def expand(
         self, states: Sequence[TabularState], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
         check_actions(actions, self.num_actions)
+        self._check(states)
         n = len(states)
         observations = np.empty((n, 1), np.int32) if out is None else out
         children = [self._follow(state, int(action)) for state, action in zip(states, actions, strict=True)]
@@ -133,7 +144,13 @@ class TabularSimulator(Simulator):
         """What a state's future depends on: its number, and what it draws from if anything is drawn."""
         return state.number.to_bytes(8, "little") if self._mdp.deterministic else self.pack(state)
 
+    def _check(self, states: Sequence[TabularState]) -> None:
+        for state in states:
+            if type(state) is not TabularState or not 0 <= state.number < self.num_states:
+                raise foreign_state(state, f"an MDP of {self.num_states} states")
+
     def pack(self, state: TabularState) -> bytes:
+        self._check([state])
         return _FORMAT.pack(state.number, *state.randomness)
 
     def unpack(self, data: bytes) -> TabularState:
