@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint setup browser reproduce report bench-planning bench-search bench-start clean
+.PHONY: help demo test test-slow lint setup browser reproduce report \
+	bench-planning bench-search bench-start bench-throughput bench-learning bench-ale clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-demo: .venv/ready  ## solve the paper's maze with every method and draw the depth used per state
-	$(BIN)/adalook demo --out demo
+demo: .venv/ready  ## solve the paper's maze with every method, then train QL-DQN on Breakout for a minute
+	$(BIN)/adalook demo --out demo --learn-seconds 60
 
 test: lint browser  ## lint, type-check and run all tests but the slow ones
 	$(BIN)/python -m pytest -n 2
@@ -37,6 +38,15 @@ bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, md
 
 bench-search: .venv/ready  ## tree search against plain recursion, into results/
 	$(BIN)/python -m benchmarks.search
+
+bench-learning: .venv/ready  ## QL-DQN against DQN of depth 0 to 3, going on where the last run stopped, into results/
+	$(BIN)/python -m benchmarks.learning
+
+bench-ale: .venv/ready  ## real training runs on Atari for 15 minutes each, into results/
+	$(BIN)/python -m benchmarks.learning ale
+
+bench-throughput: .venv/bench-ready  ## training steps per second against Stable-Baselines3 and CleanRL, into results/
+	$(BIN)/python -m benchmarks.throughput
 
 bench-start: .venv/ready  ## what importing and the first solve cost
 	$(BIN)/python -m benchmarks.start

@@ -14,8 +14,10 @@ BREAKOUT = "MinAtar/Breakout-v1"
 
 
 def small_config(env: Any = BREAKOUT, **changes: Any) -> Config:
-    """A preset that learns after a hundred steps and forgets after six hundred."""
+    """A preset that learns after a hundred steps and forgets after six hundred; QL-DQN as in the paper."""
     small = {
+        "nodes_per_step": 0.0,
+        "shared_head": False,
         "envs": 4,
         "hidden_units": 16,
         "buffer_transitions": 600,

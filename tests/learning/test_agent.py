@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -43,13 +44,20 @@ AGENTS: dict[str, Any] = {
     "dqn 1": lambda env, config: DQN(env, config, depth=1),
     "dqn 2": lambda env, config: DQN(env, config, depth=2),
     "dqn 3": lambda env, config: DQN(env, config, depth=3),
-    "qldqn": lambda env, config: QLDQN(env, dataclasses.replace(config, shares=(0.5, 0.5))),
-    "qldqn, shallow heads": lambda env, config: QLDQN(env, dataclasses.replace(config, train_shallow_heads=True)),
-    "qldqn, one head": lambda env, config: QLDQN(env, dataclasses.replace(config, shared_head=True)),
+    "qldqn": lambda env, config: QLDQN(env, config),
+    "qldqn, few nodes": lambda env, config: QLDQN(env, dataclasses.replace(config, nodes_per_step=8.0)),
+    "qldqn, heads": lambda env, config: QLDQN(env, of_the_paper(config, shares=(0.5, 0.5))),
+    "qldqn, shallow heads": lambda env, config: QLDQN(env, of_the_paper(config, train_shallow_heads=True)),
+    "qldqn, one head": lambda env, config: QLDQN(env, of_the_paper(config, shared_head=True)),
     "qldqn, trained prior": lambda env, config: QLDQN(
-        env, dataclasses.replace(config, prior="train", prior_steps=1000, train_shallow_heads=True)
+        env, of_the_paper(config, prior="train", prior_steps=1000, train_shallow_heads=True)
     ),
 }
+
+
+def of_the_paper(config: Config, **changes: Any) -> Config:
+    """Shares as they are given and a head for each depth."""
+    return dataclasses.replace(config, **({"nodes_per_step": 0.0, "shared_head": False} | changes))
 
 
 def fair_config(mdp: al.MDP) -> Config:
@@ -82,11 +90,12 @@ def _is_trained_everywhere(agent: Agent, depth: int) -> bool:
     where their leaves may lie, is anyone's guess.
     """
     replay = agent.trainer.replay
-    if not replay.count(depth):
+    count = len(replay) if agent.config.shared_head else replay.count(depth)
+    if not count:
         return False
-    drawn = replay.sample(np.random.default_rng(0), 5_000, depth)
+    drawn = replay.sample(np.random.default_rng(0), 5_000, None if agent.config.shared_head else depth)
     seen = np.bincount(3 * drawn.observations[:, 0] + drawn.actions, minlength=30)
-    return bool(seen.min() * replay.count(depth) >= 10 * 5_000)
+    return bool(seen.min() * count >= 10 * 5_000)
 
 
 def _at(mdp: al.MDP, state: int) -> TabularSimulator:
@@ -136,6 +145,23 @@ def test_a_second_core_changes_nothing(depth: int) -> None:
         for overlap in (False, True)
     )
     assert fingerprint(one.learn(steps=300)) == fingerprint(two.learn(steps=300))
+
+
+def test_the_number_of_search_workers_changes_nothing() -> None:
+    changes = {"nodes_per_step": 20.0, "shared_head": True}
+    agents = [QLDQN(BREAKOUT, small_config(search_workers=workers, **changes), seed=6) for workers in (0, 1, 2)]
+    alone, *others = [fingerprint(agent.learn(steps=160)) for agent in agents]
+    assert others == [alone, alone]
+
+
+@pytest.mark.parametrize("nodes", [8.0, 30.0])
+def test_shares_follow_the_cost_of_searches(nodes: float) -> None:
+    agent = QLDQN(BREAKOUT, small_config(nodes_per_step=nodes, shared_head=True), seed=0)
+    spent = []
+    with contextlib.closing(agent.rounds()) as rounds:
+        for _ in range(600):
+            spent += [decision.nodes for decision in next(rounds).decisions]
+    assert np.mean(spent[-1_200:]) == pytest.approx(nodes, rel=0.1)
 
 
 def test_more_worlds_than_one_take_turns_in_one_round() -> None:

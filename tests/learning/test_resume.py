@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adalook.errors import FileError
@@ -27,6 +28,12 @@ HABITS = Habits(
     tensorboard=False,
 )
 LAST_STEP = 900
+ATARI = {"envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
+
+
+def random_stops(count: int, last: int, seed: int) -> list[int]:
+    """So many different steps before the last, in order."""
+    return sorted(np.random.default_rng(seed).choice(np.arange(1, last), count, replace=False).tolist())
 
 
 def agent_of(kind: str, env: str = BREAKOUT, **changes: Any) -> Agent:
@@ -35,11 +42,13 @@ def agent_of(kind: str, env: str = BREAKOUT, **changes: Any) -> Agent:
     return QLDQN(env, small_config(env, **changes), seed=3)
 
 
-def train(directory: Path, kind: str, stops: list[int], **changes: Any) -> tuple[Any, bytes]:
+def train(
+    directory: Path, kind: str, stops: list[int], last: int = LAST_STEP, env: str = BREAKOUT, **changes: Any
+) -> tuple[Any, bytes]:
     """The state and the log of a run that was stopped and resumed at `stops`."""
-    start(directory, agent_of(kind, **changes))
-    for last in [*stops, LAST_STEP]:
-        go_on(directory, steps=last, habits=HABITS)
+    start(directory, agent_of(kind, env, **changes))
+    for each in [*stops, last]:
+        go_on(directory, steps=each, habits=HABITS)
     return fingerprint(load_agent(directory)), (directory / "log.jsonl").read_bytes()
 
 
@@ -48,15 +57,26 @@ def train(directory: Path, kind: str, stops: list[int], **changes: Any) -> tuple
     [
         ("dqn0", {}),
         ("dqn2", {}),
+        ("qldqn", {"nodes_per_step": 12.0, "shared_head": True}),
         ("qldqn", {"train_shallow_heads": True}),
         ("qldqn", {"prior": "train", "optimiser": "adam", "head_balance": 0.5}),
     ],
 )
 def test_a_resumed_run_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str, changes: Any) -> None:
     state, log = train(tmp_path / "whole", kind, [], **changes)
-    again, log_again = train(tmp_path / "parts", kind, [52, 333, 700], **changes)
+    again, log_again = train(tmp_path / "parts", kind, random_stops(10, LAST_STEP, seed=len(kind)), **changes)
     assert log == log_again
     assert state == again
+
+
+@pytest.mark.parametrize("stop", random_stops(10, LAST_STEP, seed=1))
+def test_one_stop_anywhere_changes_nothing(tmp_path: Path, whole_run: tuple[Any, bytes], stop: int) -> None:
+    assert train(tmp_path / "parts", "qldqn", [stop]) == whole_run
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, bytes]:
+    return train(tmp_path_factory.mktemp("whole") / "run", "qldqn", [])
 
 
 def test_a_stop_while_the_prior_is_trained_changes_nothing(tmp_path: Path) -> None:
@@ -129,10 +149,6 @@ def test_the_best_agent_is_kept_and_plays_as_it_did(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["dqn0", "qldqn"])
 def test_a_resumed_run_of_an_atari_game_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str) -> None:
-    changes = {"envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
-    game = "ALE/Breakout-v5"
-    whole = agent_of(kind, game, **changes).learn(steps=64)
-    agent_of(kind, game, **changes).learn(steps=38).save(tmp_path / "run")
-    resumed = load_agent(tmp_path / "run")
-    assert resumed.step == 38
-    assert fingerprint(resumed.learn(steps=26)) == fingerprint(whole)
+    options: Any = {"last": 64, "env": "ALE/Breakout-v5", **ATARI}
+    whole = train(tmp_path / "whole", kind, [], **options)
+    assert train(tmp_path / "parts", kind, random_stops(2, 64, seed=2), **options) == whole

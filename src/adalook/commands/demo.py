@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Demo:
-    """Solve the paper's 30×30 maze with every method, compare what they cost, draw how deep they looked."""
+    """Solve the paper's 30×30 maze with every method, compare what they cost, draw how deep they looked.
+
+    With --learn-seconds 60 also train QL-DQN on MinAtar Breakout, and show what it was good for.
+    """
 
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo")
     """Where the pictures go."""
+    learn_seconds: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 0.0
+    """How long to train QL-DQN, after the maze; needs adalook[learn]. 0: not at all."""
 
 
 def run_demo(options: Demo) -> int:
@@ -63,6 +68,10 @@ def run_demo(options: Demo) -> int:
         save_solution(solutions[name], mdp, directory, source=source)
         drawn = " and ".join(str(path) for path in draw_solution(directory))
         console.print(f"How deep {name} looked in each state: {drawn}", soft_wrap=True)
+    if options.learn_seconds > 0.0:
+        from adalook.commands.demo_learning import show_learning
+
+        show_learning(console, options.out / "breakout", options.learn_seconds)
     return CONVERGED
 
 

@@ -21,6 +21,7 @@ from adalook.search.result import Leaf, SearchResult
 from adalook.search.root import Root
 from adalook.search.rule import DepthRule
 from adalook.search.tree import search_many
+from adalook.search.workers import Workers, expander_for
 from adalook.simulators.base import Simulator
 
 NO_ACTION = -1
@@ -88,14 +89,23 @@ class TreeActor:
         least_depth: what every tree reaches. One whose paths have all ended earlier counts as so deep: more levels
             would say the same.
         store_shallow: store the best leaf of every level, not only of the last (decision 11).
+        workers: processes that step the nodes; 0: none but this one.
     """
 
     def __init__(
-        self, evaluator: Evaluator, rule: DepthRule, *, discount: float, least_depth: int, store_shallow: bool
+        self,
+        evaluator: Evaluator,
+        rule: DepthRule,
+        *,
+        discount: float,
+        least_depth: int,
+        store_shallow: bool,
+        workers: int = 0,
     ) -> None:
         self._evaluator, self._rule = evaluator, rule
         self._discount, self._least_depth, self._store_shallow = discount, least_depth, store_shallow
-        self._expander: InProcess | None = None
+        self._workers = workers
+        self._expander: InProcess | Workers | None = None
         self._depths = sorted(evaluator.network.names)
 
     def decide(
@@ -103,7 +113,7 @@ class TreeActor:
     ) -> list[Decision]:
         """See `Actor`. All trees grow together, so that their leaves share passes through the network."""
         if self._expander is None:
-            self._expander = InProcess(worlds[0])
+            self._expander = expander_for(worlds[0], self._workers)
         roots = [Root(world.save(), observation) for world, observation in zip(worlds, observations, strict=True)]
         results = search_many(
             worlds[0],

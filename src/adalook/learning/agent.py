@@ -77,19 +77,31 @@ class Agent(ABC):
         """All that changes while it learns; made when first needed, since a replay memory may be large."""
         if self._trainer is None:
             config = self.config
-            target = network_of(self.env, self.sim, config, self.depths, seed=self.seed, device=self.device)
+            student, target = (
+                network_of(self.env, self.sim, config, self.depths, seed=self.seed, device=self.device)
+                for _ in range(2)
+            )
             learner = Learner(
-                self.network,
+                student,
                 target,
-                make_optimiser(self.network, config, self.device),
+                make_optimiser(student, config, self.device),
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
-                helper=ThreadPoolExecutor(1, "adalook-targets") if config.overlap else None,
+                helper=ThreadPoolExecutor(2, "adalook-gradients") if config.overlap else None,
             )
             worlds = Worlds(self.sim, config.envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
             replay = replay_of(self.sim, config, max(self.depths))
-            self._trainer = Trainer(config, worlds, self.actor, learner, replay, seed=self.seed)
+            self._trainer = Trainer(
+                config,
+                worlds,
+                self.actor,
+                self.network,
+                learner,
+                replay,
+                seed=self.seed,
+                helper=ThreadPoolExecutor(1, "adalook-learning") if config.overlap else None,
+            )
             self.ranks.recorded = replay.ranks
         return self._trainer
 

@@ -37,8 +37,9 @@ class Config:
     table: an entry per state."""
     hidden_units: int = 128
     """Units of the layer below the heads; the table has none."""
-    shared_head: bool = False
-    """One head for all depths instead of one each (an ablation: the paper reports that it diverges)."""
+    shared_head: bool = True
+    """One head for all depths (ours: in a world without chance all of them have the same fixed point, Q*) instead of
+    one each (the paper's, which reports that sharing diverges)."""
 
     # Acting
     discount: float = 0.99
@@ -53,9 +54,14 @@ class Config:
     """Share of random actions in evaluations."""
 
     # Looking ahead: QL-DQN
+    nodes_per_step: float = 30.0
+    """What a decision may cost on average, in simulated steps: θ follows the cost, one share for all depths (ours).
+    0: the shares are given (the paper's)."""
+    deepest_tree: int = 5
+    """No tree grows deeper than this, if θ follows the cost."""
     shares: tuple[float, ...] = (0.3, 0.1)
-    """θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than 1, 2, … The deepest
-    tree is one more than there are shares. 1 and above: always deeper; 0 and below: never."""
+    """If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than 1,
+    2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never."""
     ranked_transitions: int = 1_000
     """Distances that a depth must have on record before its ranks decide; until then the search stops there."""
     prior: str = "self"
@@ -98,7 +104,10 @@ class Config:
     threads: int = 1
     """Threads of the network's arithmetic. Part of the run: another number gives other roundings."""
     overlap: bool = False
-    """Compute targets on a second core while the first computes gradients. The results are the same, to the bit."""
+    """Act, learn and compute targets at the same time, where there are cores for it. The results are the same, to the
+    bit."""
+    search_workers: int = 0
+    """Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit."""
     compression: Compression = "auto"
     """How the replay memory keeps frames: none, lz4, or auto: lz4 for stacked pictures and none for others."""
 
@@ -117,7 +126,7 @@ class Config:
     @property
     def max_depth(self) -> int:
         """H, the deepest tree of QL-DQN."""
-        return 1 + len(self.shares)
+        return self.deepest_tree if self.nodes_per_step else 1 + len(self.shares)
 
     def epsilon(self, step: int) -> float:
         """The share of random actions at an agent step."""
@@ -156,6 +165,8 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "epsilon_anneal_steps": _whole(1),
     "evaluation_epsilon": _SHARE,
     "shares": (lambda value: all(isinstance(share, int | float) and share == share for share in value), "numbers"),
+    "nodes_per_step": (lambda value: 0.0 <= value < float("inf"), "a number >= 0"),
+    "deepest_tree": _whole(1),
     "ranked_transitions": _whole(1),
     "prior_steps": _whole(1),
     "head_balance": _SHARE,
@@ -170,6 +181,7 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "square_decay": _DECAY,
     "momentum_decay": _DECAY,
     "threads": _whole(1),
+    "search_workers": _whole(0),
     "compression": (lambda value: value in ("auto", "none", "lz4"), "auto, none or lz4"),
 }
 
@@ -187,6 +199,8 @@ def atari() -> Config:
         hidden_units=512,
         epsilon_end=0.01,
         evaluation_epsilon=0.001,
+        nodes_per_step=20.0,  # an emulated step takes half a millisecond: as long as learning
+        deepest_tree=3,
         buffer_transitions=1_000_000,
         learning_starts_steps=80_000,
         update_period_steps=4,

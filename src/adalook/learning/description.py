@@ -11,7 +11,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
 
 DESCRIPTION = "config.json"
-FORMAT = 1
+FORMAT = 2
 
 
 def write_description(directory: Path, description: dict[str, Any]) -> None:

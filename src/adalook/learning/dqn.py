@@ -40,6 +40,7 @@ class DQN(Agent):
                 discount=self.config.discount,
                 least_depth=self.depth,
                 store_shallow=False,
+                workers=self.config.search_workers,
             )
 
     @property

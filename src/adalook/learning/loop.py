@@ -1,7 +1,9 @@
 """The training loop, a generator: whoever asks for the next round makes it go on, and nobody else needs to know.
 
-    one round:  decide in every world → move them → store → as many updates as are due
+    one round:  decide in every world → move them  ∥  as many updates as are due  →  store
 
+What acts and what learns are two networks, equal at the beginning of a round, and updates draw from what was stored
+before it: acting and learning do not see each other, so they may overlap and the results are the same, to the bit.
 Logging, evaluation and checkpoints consume rounds (see `consumers`); none of that is in here. Between two rounds
 `state` is all there is: loaded into a new trainer, it goes on as if never interrupted, to the bit.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +21,7 @@ import numpy as np
 from adalook.arrays import IntArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
+from adalook.learning.network import QNetwork
 from adalook.learning.replay import Batch, Replay
 from adalook.learning.targets import Learner, Update
 from adalook.learning.worlds import Episode, Worlds
@@ -50,16 +54,29 @@ class Trainer:
     Args:
         config: of the run.
         worlds: live.
-        actor: decides; it uses the learner's network.
-        learner: holds the network.
+        actor: decides, by `acting`.
+        acting: the network that acts; after each round it is what `learner` made of its own.
+        learner: its network becomes a copy of `acting`.
         replay: empty, or as `load_state` left it.
         seed: of everything that is drawn here.
+        helper: learns while this thread acts; None: one after the other.
     """
 
     def __init__(
-        self, config: Config, worlds: Worlds, actor: Actor, learner: Learner, replay: Replay, *, seed: int
+        self,
+        config: Config,
+        worlds: Worlds,
+        actor: Actor,
+        acting: QNetwork,
+        learner: Learner,
+        replay: Replay,
+        *,
+        seed: int,
+        helper: Executor | None = None,
     ) -> None:
-        self.config, self.worlds, self.actor = config, worlds, actor
+        self.config, self.worlds, self.actor, self.acting, self._helper = config, worlds, actor, acting, helper
+        learner.network.load_state_dict(acting.state_dict())
+        learner.copy_to_target()
         self.learner, self.replay = learner, replay
         self.step, self.seconds = 0, 0.0
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
@@ -70,11 +87,13 @@ class Trainer:
             started = time.perf_counter()
             epsilon = self.config.epsilon(self.step)
             observations = self.worlds.observations
+            learning = self._begin_to_learn(self.step, self.step + len(self.worlds))
             decisions = self._decide(epsilon)
             transitions, episodes = self.worlds.step([decision.action for decision in decisions])
+            updates = learning.result()
             for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
                 self._store(observation, decision, transition)
-            updates = self._learn(self.step, self.step + len(decisions))
+            self.acting.load_state_dict(self.learner.network.state_dict())
             self.step += len(decisions)
             self.seconds += time.perf_counter() - started
             yield Round(self.step, self.seconds, epsilon, decisions, episodes, updates)
@@ -112,20 +131,37 @@ class Trainer:
             )
             distances = None
 
-    def _learn(self, before: int, after: int) -> list[Update]:
-        """The updates that fall due between two steps. Learning starts once the memory fills a batch."""
-        config, updates = self.config, []
-        batches: list[Batch] = []
+    def _begin_to_learn(self, before: int, after: int) -> Future[list[Update]]:
+        """Start on the updates that fall due between two steps; their batches are drawn now."""
+        stretches = self._due(before, after)
+        if self._helper is not None:
+            return self._helper.submit(self._learn, stretches)
+        done: Future[list[Update]] = Future()
+        done.set_result(self._learn(stretches))
+        return done
+
+    def _due(self, before: int, after: int) -> list[list[Batch]]:
+        """Batches to learn from, in stretches: between two of them the target network is renewed.
+
+        Learning starts once the memory fills a batch.
+        """
+        config = self.config
+        stretches: list[list[Batch]] = [[]]
         for step in range(before + 1, after + 1):
             if step <= config.learning_starts_steps or len(self.replay) < config.batch_transitions:
                 continue
             if step % config.update_period_steps == 0:
-                batches.append(self.replay.sample(self._rngs["sampling"], config.batch_transitions))
+                stretches[-1].append(self.replay.sample(self._rngs["sampling"], config.batch_transitions))
             if step % config.target_period_steps == 0:
-                updates += self.learner.update(batches)
-                batches = []
-                self.learner.copy_to_target()
-        return updates + self.learner.update(batches)
+                stretches.append([])
+        return stretches
+
+    def _learn(self, stretches: list[list[Batch]]) -> list[Update]:
+        updates = self.learner.update(stretches[0])
+        for batches in stretches[1:]:
+            self.learner.copy_to_target()
+            updates += self.learner.update(batches)
+        return updates
 
     def state(self) -> dict[str, Any]:
         """All that later rounds depend on, as plain data and arrays."""
@@ -144,5 +180,6 @@ class Trainer:
         for name, rng in self._rngs.items():
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
+        self.acting.load_state_dict(self.learner.network.state_dict())
         self.worlds.load_state(state["worlds"])
         self.replay.load_state(state["replay"])

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from adalook.arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
+from adalook.learning.minatar_kernels import KERNELS, convolution_gradients, convolve
 
 ANY_DEPTH = "any"
 """The name of the one head that serves all depths."""
@@ -57,7 +58,8 @@ class NatureTrunk(nn.Module):
 class MinAtarTrunk(nn.Module):
     """One 3×3 convolution of 16 channels over (n, channels, 10, 10) bits (Young & Tian 2019).
 
-    On so small a picture it is faster to gather the patches and multiply once than to call a convolution.
+    Without autograd on the CPU the convolution is compiled (`minatar_kernels`). Else, on so small a picture, it is
+    faster to gather the patches and multiply once than to call a convolution.
     """
 
     def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
@@ -74,16 +76,38 @@ class MinAtarTrunk(nn.Module):
         windows = np.lib.stride_tricks.sliding_window_view(cells, (3, 3), axis=(1, 2))  # (C, rows, columns, 3, 3)
         patches = windows.transpose(1, 2, 0, 3, 4).reshape(-1)
         self.register_buffer("patches", torch.from_numpy(patches.copy()), persistent=False)
-        self.conv = nn.Linear(9 * channels, 16)
-        self.dense = nn.Linear(16 * (height - 2) * (width - 2), hidden_units)
+        self.conv = nn.Linear(9 * channels, KERNELS)
+        self.dense = nn.Linear(KERNELS * (height - 2) * (width - 2), hidden_units)
         self.features = hidden_units
+        self.batches_per_pass = 8
+        self._seen_shape = (height - 2, KERNELS * (width - 2))
 
     def forward(self, observations: Tensor) -> Tensor:
         """(n, channels, height, width) bits -> (n, features)."""
+        if observations.device.type == "cpu" and not torch.is_grad_enabled():
+            return self.dense_features(self.convolved(observations.numpy()))
         n = len(observations)
         patches = observations.reshape(n, -1).float().index_select(1, self.patches)  # type: ignore[arg-type]
         x = torch.relu_(self.conv(patches.view(-1, self.conv.in_features)))
-        return torch.relu_(self.dense(x.view(n, -1)))
+        return self.dense_features(x.view(n, -1))
+
+    def convolved(self, observations: np.ndarray[Any, Any]) -> Tensor:
+        """(n, channels, height, width) -> (n, cells), the first layer on the CPU, without autograd."""
+        seen = torch.empty(len(observations), self.dense.in_features)
+        outputs = seen.numpy().reshape(-1, *self._seen_shape)
+        convolve(observations, self.conv.weight.detach().numpy(), self.conv.bias.detach().numpy(), outputs)
+        return seen
+
+    def dense_features(self, seen: Tensor) -> Tensor:
+        """(n, cells) -> (n, features), the second layer."""
+        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
+
+    def convolution_gradients(
+        self, observations: np.ndarray[Any, Any], seen: Tensor, slopes: Tensor, weight: Tensor, bias: Tensor
+    ) -> None:
+        """Gradients of the first layer's weights, written into `weight` and `bias`, from those of what was seen."""
+        outputs, by_output = (tensor.numpy().reshape(-1, *self._seen_shape) for tensor in (seen, slopes))
+        convolution_gradients(observations, outputs, by_output, weight.numpy(), bias.numpy())
 
 
 class MLPTrunk(nn.Module):
@@ -127,6 +151,8 @@ class QNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.trunk = trunk
+        self.batches_per_pass: int = getattr(trunk, "batches_per_pass", 1)
+        """Batches that are evaluated together, where they can be: small networks take long to start."""
         self.names = {depth: ANY_DEPTH if shared_head else str(depth) for depth in depths}
         features: Any = trunk.features
         table = isinstance(trunk, TableTrunk)  # whose entries share nothing, not even a bias
@@ -155,12 +181,16 @@ class QNetwork(nn.Module):
         One head alone takes the same arithmetic as in an agent that has no other, to the bit.
         """
         features = self.trunk(observations)
+        return nn.functional.linear(features, *self.stacked(names)).view(len(features), len(names), -1)
+
+    def stacked(self, names: tuple[str, ...]) -> tuple[Tensor, Tensor | None]:
+        """Weights (heads·A, features) and biases (heads·A,) of several heads, one after the other."""
         if len(names) == 1:
-            return self.heads[names[0]](features).unsqueeze(1)  # type: ignore[no-any-return]
-        weight = torch.cat([self.heads[name].weight for name in names])  # type: ignore[misc]
+            head: Any = self.heads[names[0]]
+            return head.weight, head.bias
         biases = [self.heads[name].bias for name in names]
         bias = None if biases[0] is None else torch.cat(biases)  # type: ignore[arg-type]
-        return nn.functional.linear(features, weight, bias).view(len(features), len(names), -1)
+        return torch.cat([self.heads[name].weight for name in names]), bias  # type: ignore[misc]
 
     def weights(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all weights, by name."""

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,13 @@ from adalook.learning.config import Config, config_for
 from adalook.learning.description import env_and_config
 from adalook.learning.dqn import DQN
 from adalook.learning.loop import Round
-from adalook.learning.quantile import NetworkPrior, QuantileLookahead, least_depth, shares_by_depth
+from adalook.learning.quantile import (
+    NetworkPrior,
+    QuantileLookahead,
+    SharesThatFollowTheCost,
+    least_depth,
+    shares_by_depth,
+)
 from adalook.learning.ranks import RankedDistances
 
 
@@ -44,13 +50,21 @@ class QLDQN(Agent):
         self._prior_agent: DQN | None = None
         self._prior_is_ready = config.prior == "self"
         self._actor: TreeActor | None = None
+        self._following: SharesThatFollowTheCost | None = None
+        if config.nodes_per_step:
+            self._following = SharesThatFollowTheCost(config.max_depth, config.nodes_per_step)
+
+    @property
+    def shares(self) -> Mapping[int, float]:
+        """θ by depth, as it is now."""
+        return shares_by_depth(self.config.shares) if self._following is None else self._following
 
     @property
     def actor(self) -> Actor:
         if self._actor is None:
             prior = self.prior_agent
             rule = QuantileLookahead(
-                shares_by_depth(self.config.shares),
+                self.shares,
                 self.ranks,
                 None if prior is None else NetworkPrior(prior.evaluator),
             )
@@ -58,8 +72,9 @@ class QLDQN(Agent):
                 self.evaluator,
                 rule,
                 discount=self.config.discount,
-                least_depth=least_depth(self.config.shares),
+                least_depth=least_depth(self.config.shares) if self._following is None else 1,
                 store_shallow=self.config.train_shallow_heads,
+                workers=self.config.search_workers,
             )
         return self._actor
 
@@ -86,11 +101,17 @@ class QLDQN(Agent):
                     break
             self._prior_is_ready = True
             prior.forget_training()
-        yield from super().rounds()
+        for done in super().rounds():
+            if self._following is not None:
+                self._following.heed(sum(decision.nodes for decision in done.decisions) / len(done.decisions))
+            yield done
 
     def state(self) -> dict[str, Any]:
         prior = self.prior_agent
-        return super().state() | {"prior": None if prior is None else self._prior_state(prior)}
+        return super().state() | {
+            "prior": None if prior is None else self._prior_state(prior),
+            "share": None if self._following is None else self._following.share,
+        }
 
     def _prior_state(self, prior: DQN) -> dict[str, Any]:
         known = {"config": prior.config.to_plain(), "ready": self._prior_is_ready}
@@ -107,6 +128,8 @@ class QLDQN(Agent):
                 self._prior_agent.network.load_weights(stored["weights"])
             else:
                 self._prior_agent.load_state(stored["training"])
+        if self._following is not None:
+            self._following.share = state["share"]
         super().load_state(state)
 
     def policy_state(self) -> dict[str, Any]:
@@ -116,10 +139,13 @@ class QLDQN(Agent):
             for depth, ranks in self.ranks.recorded.items()
         }
         known = None if prior is None else {"config": prior.config.to_plain(), "weights": prior.network.weights()}
-        return super().policy_state() | {"recorded": recorded, "prior": known}
+        share = None if self._following is None else self._following.share
+        return super().policy_state() | {"recorded": recorded, "prior": known, "share": share}
 
     def load_policy(self, state: dict[str, Any]) -> None:
         super().load_policy(state)
+        if self._following is not None:
+            self._following.share = state["share"]
         if state["prior"] is not None:
             self._prior_agent = DQN(self.env, Config.from_plain(state["prior"]["config"]), seed=self.seed)
             self._prior_agent.network.load_weights(state["prior"]["weights"])

@@ -5,12 +5,15 @@
 
 A search records the distance of every level that it went through, so the distances of depth h are those of all states
 that came so far and not only of those that stopped there. They leave the record with their transition.
+
+How many states look deeper need not be told: `SharesThatFollowTheCost` spends a given number of simulated steps per
+decision, in whatever game, on the states that are farthest from Ṽ*.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +60,40 @@ class QuantileLookahead(QuantileDepth):
         if share <= 0.0:
             return np.zeros(len(distances), bool)
         return super().deeper(view, distances)
+
+
+class SharesThatFollowTheCost(Mapping[int, float]):
+    """One θ for all depths, moved so that decisions take `nodes` simulated steps on average.
+
+    Where steps coincide, depth is cheap and almost every state looks deep; where they do not, only the hard ones do.
+    Steps are counted and not timed: one seed, one run.
+
+    >>> shares = SharesThatFollowTheCost(3, nodes=30.0)
+    >>> shares.heed(60.0)
+    >>> dict(shares)
+    {2: 0.49, 3: 0.49}
+    """
+
+    GAIN = 0.01
+    """By how much θ falls when a round costs twice what it may."""
+
+    def __init__(self, max_depth: int, nodes: float) -> None:
+        self._depths = range(2, max_depth + 1)
+        self._nodes = nodes
+        self.share = 0.5
+
+    def heed(self, nodes: float) -> None:
+        """Take note of what the decisions of a round took, on average."""
+        self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), 1.0)
+
+    def __getitem__(self, depth: int) -> float:
+        return self.share
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._depths)
+
+    def __len__(self) -> int:
+        return len(self._depths)
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,18 @@ one step away, as for depth 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
+from numba import njit
 
 from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.learning.gradients import slopes_of
 from adalook.learning.network import QNetwork
 from adalook.learning.optimiser import Optimiser
 from adalook.learning.replay import Batch
@@ -58,8 +61,38 @@ def head_weights(places: IntArray, balance: float) -> FloatArray:
     >>> head_weights(np.array([0, 0, 0, 1]), balance=1.0)
     array([1.33333333, 1.33333333, 1.33333333, 4.        ])
     """
+    if balance == 0.0:
+        return np.ones(len(places))
     shares = np.bincount(places) / len(places)
     return np.asarray(shares[places] ** -balance)
+
+
+def _grouped(batches: Sequence[Batch], at_most: int) -> list[Sequence[Batch]]:
+    return [batches[first : first + at_most] for first in range(0, len(batches), at_most)]
+
+
+@njit(cache=True)
+def _huber(values: Any, places: Any, actions: Any, wanted: Any, weights: Any, slopes: Any) -> Any:
+    """Σ w·Huber(error), and the mean of the values chosen; the loss's derivative, a clipped error, goes into `slopes`.
+
+    Args:
+        values: (n, heads, A) of the network.
+        places: (n,) each row's head.
+        actions: (n,) each row's action.
+        wanted: (n,) y.
+        weights: (n,) w.
+        slopes: (n, heads, A) zeros, written where an action was chosen.
+    """
+    loss, total = 0.0, 0.0
+    for i in range(len(values)):
+        value = values[i, places[i], actions[i]]
+        error = value - wanted[i]
+        size = abs(error)
+        within = min(size, HUBER_WIDTH)
+        loss += weights[i] * within * (size - 0.5 * within)
+        total += value
+        slopes[i, places[i], actions[i]] = weights[i] * min(max(error, -HUBER_WIDTH), HUBER_WIDTH)
+    return loss, total / len(values)
 
 
 class Learner:
@@ -72,7 +105,7 @@ class Learner:
         discount: γ.
         head_balance: see `head_weights`.
         device: where the networks are.
-        helper: computes targets while gradients are computed; None: one after the other.
+        helper: computes targets, and halves of gradients, at the same time; None: one after the other.
     """
 
     def __init__(
@@ -89,11 +122,7 @@ class Learner:
         self._helper = helper
         self.network, self.target, self.optimiser = network, target, optimiser
         self._discount, self._head_balance, self._device = discount, head_balance, device
-        self._trunk = {f"trunk.{name}": weight for name, weight in network.trunk.named_parameters()}
-        self._heads = {
-            head: {f"heads.{head}.{name}": weight for name, weight in module.named_parameters()}
-            for head, module in network.heads.items()
-        }
+        self._slopes = slopes_of(network, device, helper)
         self.copy_to_target()
 
     def copy_to_target(self) -> None:
@@ -103,46 +132,35 @@ class Learner:
     def update(self, batches: Sequence[Batch]) -> list[Update]:
         """One step of gradient descent for each batch.
 
-        Targets do not depend on the steps in between, so a helper may compute them meanwhile: the results are the same.
+        Targets do not depend on the steps in between. So those of several small batches share a pass, and a helper may
+        compute them meanwhile: the results are the same.
         """
         compute = map if self._helper is None else self._helper.map
-        wanted = compute(self._wanted, batches)
-        return [self._step(batch, targets) for batch, targets in zip(batches, wanted, strict=True)]
+        wanted = chain.from_iterable(compute(self._wanted, _grouped(batches, self.network.batches_per_pass)))
+        return [self._step(batch, wanted) for batch in batches]
 
-    def _wanted(self, batch: Batch) -> FloatArray:
-        """y (n,)"""
-        heads, places = self.network.heads_of(batch.depths)
+    def _wanted(self, batches: Sequence[Batch]) -> list[FloatArray]:
+        """y (n,) of each batch"""
+        returns, leaves, depths, ended = (
+            np.concatenate([getattr(batch, name) for batch in batches])
+            for name in ("returns", "leaves", "depths", "ended")
+        )
+        heads, places = self.network.heads_of(depths)
         with torch.inference_mode():
-            values = self.target.of_heads(self._tensor(batch.leaves), heads).cpu().numpy()
+            values = self.target.of_heads(self._tensor(leaves), heads).cpu().numpy()
         leaf_values = values[np.arange(len(places)), places]
-        return bootstrap_targets(batch.returns, leaf_values, batch.depths, batch.ended, self._discount)
+        wanted = bootstrap_targets(returns, leaf_values, depths, ended, self._discount)
+        return np.split(wanted, np.cumsum([len(batch.ended) for batch in batches])[:-1])
 
-    def _step(self, batch: Batch, wanted: FloatArray) -> Update:
-        rows, n = np.arange(len(batch.actions)), len(batch.actions)
+    def _step(self, batch: Batch, wanted: Iterator[FloatArray]) -> Update:
+        """Towards the next of the targets, which are not waited for before they are needed."""
         heads, places = self.network.heads_of(batch.depths)
-        outputs = self.network.of_heads(self._tensor(batch.observations), heads)
-        chosen = outputs.detach().cpu().numpy()[rows, places, batch.actions]
-        errors = chosen - wanted
-        weights = head_weights(places, self._head_balance) / n
-        # The derivative of Huber's loss is the clipped error, so there is no need to build a graph for the loss.
-        gradient = np.zeros(outputs.shape, np.float32)
-        gradient[rows, places, batch.actions] = weights * np.clip(errors, -HUBER_WIDTH, HUBER_WIDTH)
-        self._descend(outputs, gradient, heads)
-
-        size = np.abs(errors)
-        losses = np.where(size < HUBER_WIDTH, 0.5 * size * size, HUBER_WIDTH * (size - 0.5 * HUBER_WIDTH))
-        return Update(float(weights @ losses), float(chosen.mean()))
-
-    def _descend(self, outputs: torch.Tensor, gradient: np.ndarray[Any, Any], heads: tuple[str, ...]) -> None:
-        """Change the trunk and the heads that took part, and no other."""
-        parameters = dict(self._trunk)
-        for head in heads:
-            parameters.update(self._heads[head])
-        # A sum, since handing the gradient itself to autograd imports a second's worth of symbolic algebra first.
-        steered = (outputs * self._tensor(gradient)).sum()
-        gradients = torch.autograd.grad(steered, list(parameters.values()))
-        by_name = dict.fromkeys(name for head in self._heads.values() for name in head)
-        self.optimiser.step({**by_name, **dict(zip(parameters, gradients, strict=True))})
+        values = self._slopes.values(batch.observations, heads)
+        weights = head_weights(places, self._head_balance) / len(places)
+        slopes = np.zeros(values.shape, np.float32)
+        loss, mean_value = _huber(values, places, batch.actions, next(wanted), weights, slopes)
+        self.optimiser.step(self._slopes.gradients(slopes))
+        return Update(loss, mean_value)
 
     def state(self) -> dict[str, Any]:
         """Network, target and optimiser."""

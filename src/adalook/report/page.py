@@ -142,7 +142,7 @@ def _figures(figures: Sequence[Figure]) -> str:
     by_number: dict[str, list[Figure]] = {}
     for figure in figures:
         by_number.setdefault(figure.number.split(",")[0], []).append(figure)
-    plates = [_plate(first) + _variants(number, more) for number, (first, *more) in by_number.items()]
+    plates = [plate(first) + _variants(number, more) for number, (first, *more) in by_number.items()]
     if not plates:
         return ""
     return f'<section id="figures"><h2>Figures</h2>\n<div class="plates">{"".join(plates)}</div></section>'
@@ -152,14 +152,14 @@ def _variants(number: str, figures: Sequence[Figure]) -> str:
     if not figures:
         return ""
     names = "; ".join(figure.number.removeprefix(f"{number}, ") for figure in figures)
-    plates = "".join(map(_plate, figures))
+    plates = "".join(map(plate, figures))
     return (
         f"<details><summary>More of {escape(number)}: {escape(names)}</summary>"
         f'<div class="plates">{plates}</div></details>'
     )
 
 
-def _plate(figure: Figure) -> str:
+def plate(figure: Figure) -> str:
     """A figure as an image of its own, so that its styles and names stay inside it."""
     picture = base64.b64encode(figure.svg.read_bytes()).decode()
     return (

@@ -1,0 +1,56 @@
+"""One contender in a process of its own: `python -m benchmarks.throughput_child < job.json`; the last line is JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import warnings
+from typing import Any
+
+from benchmarks.throughput_job import Job, Watch
+
+
+def ours(job: Job) -> dict[str, Any]:
+    """DQN of depth 0 with the preset of the family; what the job says overrides it."""
+    import adalook as al
+    from adalook.learning.config import config_for
+
+    config = dataclasses.replace(
+        config_for(job.env),
+        batch_transitions=job.batch_transitions,
+        buffer_transitions=job.buffer_transitions,
+        update_period_steps=job.update_period_steps,
+        target_period_steps=job.target_period_steps,
+        learning_rate=job.learning_rate,
+        learning_starts_steps=job.learning_starts_steps,
+        discount=job.discount,
+        epsilon_start=job.epsilon,
+        epsilon_end=job.epsilon,
+        envs=job.envs,
+        threads=job.threads,
+    )
+    watch = Watch(job.first_step, job.last_step)
+    updates = 0
+    for done in al.DQN(job.env, config, depth=0, seed=job.seed).rounds():
+        updates += len(done.updates)
+        if watch.stops_at(done.step):
+            break
+    assert watch.record is not None
+    return watch.record | {"updates_in_all": updates}
+
+
+def main() -> None:
+    job = Job(**json.load(sys.stdin))
+    warnings.simplefilter("ignore")
+    if job.contender == "adalook":
+        record = ours(job)
+    else:
+        from benchmarks.throughput_sb3 import stable_baselines3
+
+        record = stable_baselines3(job)
+    print(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()
