@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-import adalook as al
-from adalook.cli import main
-from adalook.planning.record import save_solution
-from adalook.report import load_solution
 from adalook.report.claims import judge_claims
 from adalook.report.experiment import Experiment, load_experiment
 from adalook.report.page import report_page
 from adalook.report.records import Record
-from adalook.report.solution_page import write_solution_page
+from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
 from tests.report.small_maze import run_small_maze
 
-WIDE, NARROW = 1280, 390
 SIDES = {"a": ("hpi", "PI"), "b": ("wlpi", "WLPI")}
 """What the explorer opens with."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.fail("chromium is not installed, and the page is tested in a real browser: run make browser")
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox does not start for root, as in most containers; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -50,60 +30,6 @@ def report(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> 
     path = tmp_path_factory.mktemp("report") / "index.html"
     path.write_text(report_page({"maze": experiment}, [], judge_claims({"maze": experiment})))
     return path
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Any]:
-    """Opens pages; at the end of the test nothing may have gone wrong in any of them, nor left the machine."""
-    contexts, troubles, requests = [], [], []
-
-    def open_page(path: Path, view: str = "", width: int = WIDE, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(5000)
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri() + view)
-        if page.locator(".explorer").count():
-            page.wait_for_selector(".explorer[data-ready]")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not troubles
-    assert not [url for url in requests if not url.startswith(("file:", "data:"))]
-
-
-def part(page: Page, name: str) -> Any:
-    return page.locator(f'[data-part="{name}"]')
-
-
-def text(page: Page, name: str) -> str:
-    return part(page, name).inner_text()
-
-
-def changed_since(page: Page, action: Any) -> Any:
-    """Do something and wait until the explorer has shown its effect."""
-    before = page.locator(".explorer").get_attribute("data-ready")
-    result = action()
-    page.wait_for_selector(f'.explorer:not([data-ready="{before}"])')
-    return result
-
-
-def move_slider(page: Page, place: int) -> None:
-    changed_since(page, lambda: part(page, "slider").fill(str(place)))
-
-
-def readout(page: Page, side: str) -> dict[str, str]:
-    fields = part(page, f"cell-{side}").locator("[data-field]")
-    return {field.get_attribute("data-field"): field.inner_text() for field in fields.all()}
-
-
-def picture(page: Page, side: str) -> str:
-    return part(page, f"canvas-{side}").evaluate("canvas => canvas.toDataURL()")
 
 
 def record_of(experiment: Experiment, side: str, seed: int = 0) -> Record:
@@ -383,72 +309,3 @@ def test_claims_open_to_their_figures(visit: Any, report: Path) -> None:
     assert not details.locator("table").is_visible()
     details.locator("summary").click()
     assert details.locator("table").is_visible()
-
-
-def test_solve_report_of_a_maze(visit: Any, tmp_path: Path) -> None:
-    assert main(["solve", "zoo:maze?size=12", "--method", "pi", "--report", "--out", str(tmp_path)]) == 0
-    about = json.loads((tmp_path / "solution.json").read_text())
-    page = visit(tmp_path / "report.html")
-    assert not part(page, "canvas-b").is_visible()
-    assert not part(page, "seed").is_visible()
-    before = picture(page, "a")
-    move_slider(page, 1)
-    assert picture(page, "a") != before
-    assert float(text(page, "distance-a")) == float(f"{about['trace'][1]['distance']:.6g}")
-    assert page.locator("#convergence polyline").count() == 5
-
-
-def solve_in(directory: Path, size: int, max_iterations: int | None = None) -> None:
-    """The page of a maze, without the pictures that the command draws beside it."""
-    maze = al.zoo.maze(size=size)
-    solution = al.solve(maze, al.PolicyIteration(), max_iterations=max_iterations)
-    save_solution(solution, maze, directory, with_trace=True)
-    write_solution_page(directory)
-
-
-def test_a_solve_that_stopped_early_shows_no_optimum(visit: Any, tmp_path: Path) -> None:
-    solve_in(tmp_path, size=12, max_iterations=2)
-    page = visit(tmp_path / "report.html", "#cell=1,1")
-    assert page.locator("#explorer .problem").is_visible()
-    shown = readout(page, "a")
-    assert "V*" not in shown
-    assert "distance to returned" in shown
-    changed_since(page, lambda: part(page, "colour").select_option("distance"))
-    page.evaluate("document.querySelectorAll('.explorer details').forEach(each => each.open = true)")
-    assert "V*" not in page.locator(".explorer").inner_text()
-    assert "V*" not in part(page, "chart-distance").get_attribute("aria-label")
-
-
-def test_the_policy_that_was_returned_comes_last_and_without_a_distance(visit: Any, tmp_path: Path) -> None:
-    solve_in(tmp_path, size=12, max_iterations=2)
-    policy = load_solution(tmp_path).policy
-    page = visit(tmp_path / "report.html", "#t=2&cell=1,1")
-    assert part(page, "slider").get_attribute("max") == "2"
-    assert text(page, "iteration-a") == "2, the policy returned: iteration limit"
-    assert [text(page, f"{name}-a") for name in ("distance", "changed", "depth")] == ["–"] * 3
-    shown = readout(page, "a")
-    assert set(shown) == {"state", "cell", "value", "action"}
-    assert shown["action"] == ("up", "down", "right", "left")[policy[int(shown["state"])]]
-    assert part(page, "chart-distance").locator("circle:not(.marker)").count() == 2  # what is not known is not zero
-
-
-def test_the_ring_around_the_start_is_whole_on_a_large_maze(visit: Any, tmp_path: Path) -> None:
-    solve_in(tmp_path, size=100)
-    page = visit(tmp_path / "report.html", width=NARROW)
-    edge, corner = part(page, "canvas-a").evaluate(
-        """canvas => {
-            const corner = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, 40, 40).data.buffer);
-            const edge = corner.filter((_, at) => at < 40 || at % 40 === 0);
-            return [new Set(edge).size, new Set(corner).size];
-        }"""
-    )
-    assert edge == 1  # nothing but wall
-    assert corner > 3
-
-
-def test_solve_report_without_layout(visit: Any, tmp_path: Path) -> None:
-    assert main(["solve", "zoo:forest", "--method", "vi", "--report", "--out", str(tmp_path)]) == 0
-    for width in (WIDE, NARROW):
-        page = visit(tmp_path / "report.html", width=width)
-        assert page.locator("#convergence polyline").count() == 5
-        assert page.evaluate("document.documentElement.scrollWidth") == width
