@@ -6,9 +6,8 @@ once it learns; contenders take turns, and medians count. A peer runs with one w
 thread and with two: its fastest setting is what ours is held against. The report goes to
 `results/throughput.{json,md}`.
 
-CleanRL is scripts, not a library, and they want an older Gymnasium than ours. Given a checkout of its repository and a
-Python with what it needs (gymnasium 0.29, ale-py, torch, tensorboard, tyro), it takes part:
---cleanrl CHECKOUT --cleanrl-python DIR/bin/python.
+CleanRL is scripts, not a library, and what pip installs of it wants the Gym of 2021. It takes part in a Python of its
+own, which `make .venv-cleanrl` sets up.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from benchmarks.throughput_job import Job
 OURS, SB3, CLEANRL = "adalook", "Stable-Baselines3", "CleanRL"
 BUFFER_TRANSITIONS = 100_000
 """For all: the preset's million stacks would take SB3 28 GB."""
-NO_CLEANRL = "not given (--cleanrl); pip's 0.4.8 stops at its imports, as gym 0.26 has no wrappers.Monitor"
+CLEANRL_PYTHON = ROOT / ".venv-cleanrl" / "bin" / "python"
 PATIENCE_SECONDS = 600.0
 PACKAGES = ("torch", "ale-py", "minatar", "stable_baselines3", "opencv-python-headless")
 Record = dict[str, Any]
@@ -85,26 +84,21 @@ CASES = (
 )
 
 
-@dataclass(frozen=True)
-class CleanRL:
-    """Where it is, if it is anywhere."""
-
-    checkout: Path | None
-    python: Path | None
-
-    def command(self) -> list[str]:
+def command(job: Job, cleanrl_python: Path) -> list[str]:
+    """What to start for a contender."""
+    if job.contender == CLEANRL:
         script = Path(__file__).with_name("throughput_cleanrl.py")
-        return [str(self.python or sys.executable), "-W", "ignore", str(script), str(self.checkout)]
+        return [str(cleanrl_python), "-W", "ignore", str(script)]
+    return [sys.executable, "-m", "benchmarks.throughput_child"]
 
 
-def run(job: Job, cleanrl: CleanRL) -> Record:
+def run(job: Job, cleanrl_python: Path = CLEANRL_PYTHON) -> Record:
     """One run; whatever happens to it, a record comes back."""
-    if job.contender == CLEANRL and cleanrl.checkout is None:
-        return {"failure": NO_CLEANRL}
-    command = cleanrl.command() if job.contender == CLEANRL else [sys.executable, "-m", "benchmarks.throughput_child"]
+    if job.contender == CLEANRL and not cleanrl_python.exists():
+        return {"failure": "not set up (make .venv-cleanrl)"}
     try:
         done = subprocess.run(
-            command,
+            command(job, cleanrl_python),
             input=json.dumps(job.plain()),
             text=True,
             capture_output=True,
@@ -157,14 +151,14 @@ def summary(case: Case, settings: list[Record]) -> Record:
     return {"env": case.env, "settings": settings, "ratios": ratios, "goals": goals, "shared": shared}
 
 
-def measure(case: Case, repeats: int, cleanrl: CleanRL, console: Console) -> Record:
+def measure(case: Case, repeats: int, cleanrl_python: Path, console: Console) -> Record:
     """All contenders by turns. What failed once is not asked again."""
     console.print(f"[bold]{case.env}[/]")
     runs: dict[Job, list[Record]] = {job: [] for job in case.jobs()}
     for _ in range(repeats):
         for job, records in runs.items():
             if not any("failure" in record for record in records):
-                records.append(run(job, cleanrl))
+                records.append(run(job, cleanrl_python))
                 console.print(f"  {report.line(middle(job, records[-1:]))}", highlight=False)
     result = summary(case, [middle(job, records) for job, records in runs.items()])
     console.print(f"  {report.verdicts(result)}", highlight=False)
@@ -185,8 +179,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, metavar="ENV", help=f"one of: {', '.join(names)}")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each contender; the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual steps, to try it out")
-    parser.add_argument("--cleanrl", type=Path, metavar="CHECKOUT", help="CleanRL's repository")
-    parser.add_argument("--cleanrl-python", type=Path, metavar="PYTHON", help="of an environment with what it needs")
+    parser.add_argument(
+        "--cleanrl-python", type=Path, default=CLEANRL_PYTHON, metavar="PYTHON", help="that has CleanRL"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     return parser.parse_args()
 
@@ -194,13 +189,12 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     console = Console()
-    cleanrl = CleanRL(args.cleanrl and args.cleanrl.absolute(), args.cleanrl_python and args.cleanrl_python.absolute())
     wanted = args.only or [case.env for case in CASES]
     cases = [
         replace(case, measured_steps=int(case.measured_steps * args.scale)) for case in CASES if case.env in wanted
     ]
     results: Record = {"machine": about(), "repeats": args.repeats}
-    results["cases"] = [measure(case, args.repeats, cleanrl, console) for case in cases]
+    results["cases"] = [measure(case, args.repeats, args.cleanrl_python.absolute(), console) for case in cases]
     # Only a complete run may replace the published one.
     stem = "throughput-partial" if args.only or args.scale != 1.0 else "throughput"
     args.out.mkdir(parents=True, exist_ok=True)

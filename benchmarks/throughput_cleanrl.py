@@ -1,11 +1,13 @@
-"""CleanRL's own dqn_atari.py, as it is, under a watch: `PYTHON throughput_cleanrl.py CHECKOUT < job.json`.
+"""CleanRL's own dqn_atari.py, as pip installs it, under a watch: `PYTHON throughput_cleanrl.py < job.json`.
 
-Runs in CleanRL's Python, which has other versions of Gymnasium than ours, so it imports neither adalook nor the rest of
-the benchmarks as a package. The script knows nothing of the watch: it is shown the steps by the worlds it moves.
+Runs in CleanRL's Python (`make .venv-cleanrl`), which has another Gym than ours, so it imports neither adalook nor the
+rest of the benchmarks as a package. The script is not touched: only what it calls is. It wants the answers of Gym 0.21,
+and the oldest ALE for today's Python gives those of 0.26; and the watch is shown the steps by the worlds it moves.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import runpy
@@ -21,27 +23,53 @@ class Measured(Exception):
     """The watch has stopped."""
 
 
+def answer_as_before() -> None:
+    """Let ALE's environment answer `reset` with an observation, `step` with four values, and draw as it used to."""
+    import numpy as np
+    from ale_py.env.gym import AtariEnv
+
+    reset, step, seed = AtariEnv.reset, AtariEnv.step, AtariEnv.seed
+
+    def reset_as_before(self: Any) -> Any:
+        observation, _info = reset(self)
+        return observation
+
+    def step_as_before(self: Any, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = step(self, action)
+        return observation, reward, terminated or truncated, info
+
+    def seed_as_before(self: Any, number: int | None = None) -> Any:
+        seeds = seed(self, number)
+        self.np_random = np.random.RandomState(number)
+        return seeds
+
+    AtariEnv.reset, AtariEnv.step, AtariEnv.seed = reset_as_before, step_as_before, seed_as_before
+
+
 def watch_worlds(watch: Watch) -> None:
-    """Count the moves of Gymnasium's SyncVectorEnv; a move that is made after the last one measured is not."""
-    from gymnasium.vector import SyncVectorEnv
+    """Count what passes the wrapper that records episodes: all moves of four frames.
 
-    move, steps = SyncVectorEnv.step, 0
+    The script's few moves between lives are counted too, in its favour.
+    """
+    from gym.wrappers import RecordEpisodeStatistics
 
-    def counted(self: Any, actions: Any) -> Any:
+    move, steps = RecordEpisodeStatistics.step, 0
+
+    def counted(self: Any, action: Any) -> Any:
         nonlocal steps
         if watch.stops_at(steps):
             raise Measured
-        steps += self.num_envs
-        return move(self, actions)
+        steps += 1
+        return move(self, action)
 
-    SyncVectorEnv.step = counted
+    RecordEpisodeStatistics.step = counted
 
 
 def flags(job: Job) -> list[str]:
     """The job in the script's words. So many steps that its schedules do not end before the watch stops."""
     game = job.env.removeprefix("ALE/").removesuffix("-v5")
     settings = {
-        "env-id": f"{game}NoFrameskip-v4",
+        "gym-id": f"{game}NoFrameskip-v4",
         "total-timesteps": 2 * job.last_step,
         "learning-rate": job.learning_rate,
         "buffer-size": job.buffer_transitions,
@@ -52,29 +80,32 @@ def flags(job: Job) -> list[str]:
         "end-e": job.epsilon,
         "learning-starts": job.learning_starts_steps,
         "train-frequency": job.update_period_steps,
-        "seed": job.seed,
+        "seed": job.seed + 1,  # it takes 0 for none
     }
     return [part for name, value in settings.items() for part in (f"--{name}", str(value))]
 
 
 def main() -> None:
-    checkout, job = Path(sys.argv[1]).resolve(), Job(**json.load(sys.stdin))
-    script = checkout / "cleanrl" / "dqn_atari.py"
-    sys.path.insert(0, str(checkout))
-    import ale_py  # noqa: F401 - Gymnasium knows its games from now on
+    job = Job(**json.load(sys.stdin))
+    package = importlib.util.find_spec("cleanrl")
+    if package is None or package.origin is None:
+        sys.exit("this Python has no CleanRL; `make .venv-cleanrl` makes one that has")
     import torch
 
     torch.set_num_threads(job.threads)
+    answer_as_before()
     watch = Watch(job.first_step, job.last_step)
     watch_worlds(watch)
+    script = Path(package.origin).with_name("dqn_atari.py")
     sys.argv = [str(script), *flags(job)]
     with tempfile.TemporaryDirectory() as folder:
+        before = Path.cwd()
         os.chdir(folder)  # it writes its logs where it stands
         try:
             runpy.run_path(str(script), run_name="__main__")
         except Measured:
             print(json.dumps(watch.record), flush=True)
-        os.chdir(checkout)
+        os.chdir(before)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,11 @@ FAIRNESS = (
     "are computed on the second core while gradients are on the first). SB3 and CleanRL may use both cores too: the "
     "table has them with one thread and with two, SB3 with one world, its default, and with eight, "
     "which batches its passes as ours are batched and updates as often per step. Ours is held against the fastest.",
-    "What differs: SB3 clips the gradient's norm (it has no switch for it), and it and CleanRL press FIRE after a "
-    "reset; CleanRL's loss is the squared error, and it resizes before it makes grey; ours compresses its frames, "
-    "which costs it time and saves memory; SB3 and CleanRL have `optimize_memory_usage=True`.",
+    "What differs: SB3 and CleanRL clip the gradient's norm (without a switch for it), and press FIRE after a reset; "
+    "CleanRL's loss is the squared error; ours compresses its frames, which costs it time and saves memory; SB3 has "
+    "`optimize_memory_usage=True`.",
+    "CleanRL is `dqn_atari.py` of its last release on PyPI, 0.4.8, as it is, with today's torch, Gym 0.21, which it "
+    "wants, and ALE 0.8.1, whose answers are put in that Gym's form.",
 )
 
 

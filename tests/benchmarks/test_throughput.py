@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import throughput_report as report
-from benchmarks.throughput import CASES, CLEANRL, OURS, SB3, Case, CleanRL, middle, run, summary
+from benchmarks.throughput import CASES, CLEANRL, OURS, SB3, Case, middle, run, summary
 from benchmarks.throughput_job import Watch
 
 ATARI, MINATAR = CASES
@@ -88,8 +89,8 @@ def test_the_page_shows_every_setting_and_why_one_did_not_run() -> None:
 
 def test_cleanrl_says_why_it_is_not_there(tmp_path: Path) -> None:
     job = ATARI.job(CLEANRL, 1, 1)
-    assert "--cleanrl" in run(job, CleanRL(None, None))["failure"]
-    assert "failure" in run(job, CleanRL(tmp_path, tmp_path / "no-python"))
+    assert "make .venv-cleanrl" in run(job, tmp_path / "no-python")["failure"]
+    assert "no CleanRL" in run(job, Path(sys.executable))["failure"]
 
 
 @pytest.mark.parametrize("contender", [OURS, SB3])
@@ -98,7 +99,7 @@ def test_contenders_update_as_often(contender: str) -> None:
     if contender == SB3:
         pytest.importorskip("stable_baselines3")
     case = Case(MINATAR.env, 64, 16, 64, {SB3: 2.0})
-    record = run(case.job(contender, 8, 1), CleanRL(None, None))
+    record = run(case.job(contender, 8, 1))
     assert "failure" not in record, record
     assert record["steps"] == 64
     assert record["updates_in_all"] == pytest.approx(80, abs=16)
