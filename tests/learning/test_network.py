@@ -11,7 +11,15 @@ import torch
 
 from adalook.errors import ArgumentError
 from adalook.learning.config import minatar
-from adalook.learning.network import Evaluator, MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork, TableTrunk
+from adalook.learning.network import (
+    ROWS_PER_PASS,
+    Evaluator,
+    MinAtarTrunk,
+    MLPTrunk,
+    NatureTrunk,
+    QNetwork,
+    TableTrunk,
+)
 from adalook.learning.optimiser import CompiledRMSprop, TorchOptimiser
 
 SHAPE = (4, 10, 10)
@@ -87,6 +95,19 @@ def test_nature_has_the_published_size() -> None:
     assert sum(weight.size for weight in net.weights().values()) == 1_687_206
     values = Evaluator(net, CPU).action_values(np.zeros((2, 4, 84, 84), np.uint8), 0)
     assert values.shape == (2, 6)
+
+
+def test_nature_looks_at_many_leaves_a_few_at_a_time() -> None:
+    """Every row is seen, in its place, and no pass is larger than others have been."""
+    trunk = NatureTrunk((4, 84, 84), 512)
+    sizes = list[int]()
+    trunk.conv1.register_forward_hook(lambda layer, inputs, output: sizes.append(len(output)))
+    observations = torch.randint(0, 256, (2 * ROWS_PER_PASS + 3, 4, 84, 84), dtype=torch.uint8)
+    with torch.inference_mode():
+        together = trunk(observations)
+        assert sizes == [ROWS_PER_PASS, ROWS_PER_PASS, 3]
+        alone = torch.cat([trunk(row[None]) for row in observations])
+    torch.testing.assert_close(together, alone)
 
 
 def test_a_table_has_an_entry_for_each_state_and_nothing_else() -> None:

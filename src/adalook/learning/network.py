@@ -24,6 +24,10 @@ from adalook.learning.minatar_kernels import KERNELS, convolution_gradients, con
 ANY_DEPTH = "any"
 """The name of the one head that serves all depths."""
 
+ROWS_PER_PASS = 32
+"""Of the Nature network on the CPU. Leaves come in batches of any size, and the convolutions keep code and memory for
+every size that they have met: passes of bounded size bound that, and what they work on stays in the cache."""
+
 
 class NatureTrunk(nn.Module):
     """Three convolutions over stacked frames (n, frames, 84, 84), bytes (Mnih et al. 2015)."""
@@ -48,6 +52,11 @@ class NatureTrunk(nn.Module):
 
     def forward(self, observations: Tensor) -> Tensor:
         """(n, frames, height, width) bytes -> (n, features)."""
+        if observations.device.type != "cpu" or len(observations) <= ROWS_PER_PASS:
+            return self._features(observations)
+        return torch.cat([self._features(rows) for rows in observations.split(ROWS_PER_PASS)])
+
+    def _features(self, observations: Tensor) -> Tensor:
         x = observations.contiguous(memory_format=torch.channels_last).float().mul_(1.0 / 255.0)
         x = torch.relu_(self.conv1(x))
         x = torch.relu_(self.conv2(x))
