@@ -27,7 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from adalook.disk import make_directory
 from benchmarks import learning_ale, learning_report
-from benchmarks.learning_contenders import CONTENDERS, GAMES, RANDOM, Job
+from benchmarks.learning_contenders import CONTENDERS, GAMES, RANDOM, USUAL, Job
 from benchmarks.planning import ROOT
 
 Record = dict[str, Any]
@@ -155,7 +155,9 @@ def _time_left(waiting: list[Job], took: list[float], args: argparse.Namespace) 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.learning", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--games", nargs="+", choices=GAMES, default=USUAL_GAMES, metavar="GAME", help=", ".join(GAMES))
-    parser.add_argument("--agents", nargs="+", choices=CONTENDERS, default=[*CONTENDERS], metavar="AGENT")
+    parser.add_argument(
+        "--agents", nargs="+", choices=CONTENDERS, default=USUAL, metavar="AGENT", help=", ".join(CONTENDERS)
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="SEED")
     parser.add_argument("--seconds", type=float, default=240.0, help="of processor time for training, per run")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time, one core each")

@@ -33,6 +33,7 @@ def config() -> Config:
     return dataclasses.replace(
         atari(),
         buffer_transitions=100_000,  # fills within the run, so that forgetting is tried as well
+        epsilon_anneal_steps=10_000,
         learning_starts_steps=1_000,  # the preset's 80,000 steps would be the better part of the run
         overlap=False,  # one core each: two runs share the machine
     )

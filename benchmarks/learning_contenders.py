@@ -26,6 +26,7 @@ SHARED: Record = {
 
 QL_SETTINGS = {
     "shared_head",
+    "learn_every_action",
     "nodes_per_step",
     "deepest_tree",
     "shares",
@@ -62,6 +63,8 @@ class Contender:
     title: str
     depth: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    asked_for: bool = False
+    """Takes part only if it is named."""
 
     @property
     def config(self) -> Config:
@@ -90,8 +93,8 @@ GAMES = {
 }
 PRIOR: Record = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes."""
-PAPER: Record = {"nodes_per_step": 0.0, "shares": (0.3, 0.1), "shared_head": False}
-"""Shares as they are given and a head for each depth."""
+PAPER: Record = {"nodes_per_step": 0.0, "shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
+"""Shares as they are given, a head for each depth, and learning from the action taken alone."""
 
 CONTENDERS = {
     "depth0": Contender("DQN", 0),
@@ -101,7 +104,18 @@ CONTENDERS = {
     "ql": Contender("QL-DQN", None),
     "ql-prior": Contender("QL-DQN, prior", None, PRIOR),
     "ql-paper": Contender("QL-DQN, paper's", None, {**PRIOR, **PAPER}),
+    # What of QL-DQN's lead is due to adaptive depth, and what to learning about every action?
+    **{
+        f"every{depth}": Contender(
+            f"depth {depth}, every action",
+            None,
+            {"nodes_per_step": 0.0, "shares": (1.0,) * (depth - 1)},
+            asked_for=True,
+        )
+        for depth in (1, 2, 3)
+    },
 }
+USUAL = [name for name, contender in CONTENDERS.items() if not contender.asked_for]
 FIXED = [name for name, contender in CONTENDERS.items() if contender.depth is not None]
 
 

@@ -55,6 +55,9 @@ LINES = {
     "ql": Line("#d55e00", width=2.2),
     "ql-prior": Line("#e69f00", width=1.8),
     "ql-paper": Line("#cc79a7", width=1.4),
+    "every1": Line("#009e73", (0, (4, 1.5))),
+    "every2": Line("#009e73", (0, (5, 1.2, 1, 1.2))),
+    "every3": Line("#009e73", (0, (7, 1.5))),
 }
 
 

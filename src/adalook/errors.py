@@ -41,6 +41,18 @@ class FileError(AdalookError, OSError):
         return str(self.args[0])
 
 
+class DivergedError(AdalookError, ArithmeticError):
+    """The values that an agent learns are no numbers any more."""
+
+    def __init__(self, got: object) -> None:
+        super().__init__(
+            "learning diverged",
+            expected="values that are numbers",
+            got=got,
+            remedy="begin anew with a smaller learning_rate; RUN/best was saved before and can be evaluated",
+        )
+
+
 class MissingExtraError(AdalookError, ImportError):
     """An optional dependency is needed and not installed."""
 

@@ -82,7 +82,8 @@ class TestStaleness:
 
     def test_other_settings_are_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
         record = self.record
-        monkeypatch.setitem(CONTENDERS, "ql", Contender("QL", None, {**CONTENDERS["ql"].settings, "head_balance": 0.5}))
+        tuned = {**CONTENDERS["ql"].settings, "ranked_transitions": 500}
+        monkeypatch.setitem(CONTENDERS, "ql", Contender("QL", None, tuned))
         assert not self.job.is_result(record)
 
     def test_setting_added_since_at_its_default_is_no_change(self) -> None:

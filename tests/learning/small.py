@@ -18,6 +18,7 @@ def small_config(env: Any = BREAKOUT, **changes: Any) -> Config:
     small = {
         "nodes_per_step": 0.0,
         "shared_head": False,
+        "learn_every_action": False,
         "envs": 4,
         "hidden_units": 16,
         "buffer_transitions": 600,

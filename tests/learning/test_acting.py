@@ -99,6 +99,14 @@ def test_shallow_leaves_are_stored_on_request_in_the_same_subtree() -> None:
     assert decision.leaves[1].return_to_leaf == 1.0
 
 
+def test_the_best_leaf_below_every_action_is_stored_on_request() -> None:
+    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world())
+    assert decision.action == 0
+    assert [(leaf.action, leaf.return_to_leaf, leaf.depth) for leaf in decision.leaves] == [(0, 4.0, 2), (1, 1.0, 2)]
+    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world(), random_action=1)
+    assert [leaf.action for leaf in decision.leaves] == [1, 0]  # that of the action taken comes first
+
+
 def test_plain_dqn_stores_nothing_but_the_step_to_come() -> None:
     actor = ValueActor(Table(np.zeros(7)))  # type: ignore[arg-type]
     world = tree_world()

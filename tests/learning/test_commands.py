@@ -51,6 +51,8 @@ def test_settings_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
+    for default in ("(default: qldqn)", "(default: 0)", "Default: 300.0.", "--tensorboard, --no-tensorboard"):
+        assert default in text
     for flag in ("--target-period-steps", "--train-shallow-heads", "--head-balance", "--checkpoint-period-seconds"):
         assert flag in text
     assert "27000 for Atari" in text
@@ -63,7 +65,7 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         ([BREAKOUT, "--out", "RUN"], "needs an end"),
         (["--steps", "10", "--out", "RUN"], "needs a world"),
         (["MinAtar/Breakotu-v1", "--steps", "10", "--out", "RUN"], "no game"),
-        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "0"], "envs is out of range"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "0"], "envs is wrong"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "many"], "--envs"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "2"], "no fixed depth"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--device", "abacus"], "device cannot be used"),
@@ -71,6 +73,12 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--buffer-transitions", "10000000000"], "does not fit in memory"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--prior", "nowhere"], "is no run"),
         (["--resume", "RUN", "--steps", "10"], "is no run"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--report-period-steps", "0"], "report_period_steps is"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--checkpoint-period-steps", "0"], "checkpoint_period_steps is"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--evaluation-episodes", "-1"], "evaluation_episodes is"),
+        ([BREAKOUT, "--steps", "-5", "--seconds", "3", "--out", "RUN"], "expected steps >= 1, got -5"),
+        ([BREAKOUT, "--seconds", "nan", "--out", "RUN"], "got nan"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "0"], "no fixed depth"),
     ],
 )
 def test_what_is_wrong_takes_one_line(
@@ -78,7 +86,7 @@ def test_what_is_wrong_takes_one_line(
 ) -> None:
     placed = [str(tmp_path / "run") if word == "RUN" else word for word in arguments]
     assert words in complaint(["train", *placed], capsys)
-    assert not (tmp_path / "run" / "config.json").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_resumed_run_keeps_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,3 +96,49 @@ def test_a_resumed_run_keeps_its_settings(tmp_path: Path, capsys: pytest.Capture
     assert "got depth" in complaint(["train", "--resume", run, "--steps", "16", "--depth", "3"], capsys)
     assert "holds a run already" in complaint(["train", BREAKOUT, "--steps", "16", "--out", run], capsys)
     assert "is no run" in complaint(["evaluate", str(tmp_path)], capsys)
+
+
+def test_a_resumed_run_refuses_another_world_or_agent_even_if_they_are_the_usual_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    same = [BREAKOUT, "--agent", "dqn", "--depth", "1", "--seed", "5"]
+    assert main(["train", *same, "--steps", "8", "--out", run, *SMALL]) == 0
+    for given in (["--agent", "qldqn"], ["--depth", "0"], ["--seed", "0"]):
+        words = complaint(["train", "--resume", run, "--steps", "16", *given], capsys)
+        assert f"got {given[0][2:]}. Leave" in words
+    assert "got env" in complaint(["train", "MinAtar/Freeway-v1", "--resume", run, "--steps", "16"], capsys)
+    assert main(["train", *same, "--resume", run, "--steps", "16"]) == 0
+
+
+def test_a_resumed_run_keeps_its_habits_until_it_is_told_of_others(tmp_path: Path) -> None:
+    flags = ["--report-period-steps", "16", "--evaluation-period-steps", "40", "--evaluation-episodes", "1"]
+    for name, stops in (("whole", ["96"]), ("parts", ["56", "96"])):
+        run = str(tmp_path / name)
+        assert main(["train", BREAKOUT, "--agent", "dqn", "--steps", stops[0], "--out", run, *SMALL, *flags]) == 0
+        for stop in stops[1:]:
+            assert main(["train", "--resume", run, "--steps", stop]) == 0
+    logs = {name: (tmp_path / name / "log.jsonl").read_bytes() for name in ("whole", "parts")}
+    assert logs["parts"] == logs["whole"]
+    assert not (tmp_path / "parts" / "tensorboard").exists()
+    assert main(["train", "--resume", run, "--steps", "104", "--tensorboard", "--report-period-steps", "8"]) == 0
+    habits = json.loads((tmp_path / "parts" / "habits.json").read_text())
+    assert (habits["tensorboard"], habits["report_period_steps"], habits["evaluation_period_steps"]) == (True, 8, 40)
+    assert (tmp_path / "parts" / "tensorboard").exists()
+
+
+def test_what_is_wrong_with_an_evaluation_is_said_before_it_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from adalook.learning import runs
+
+    def too_late(directory: Path) -> None:
+        raise AssertionError("the agent was loaded")
+
+    monkeypatch.setattr(runs, "load_agent", too_late)
+    run, gif = str(tmp_path / "run"), tmp_path / "none" / "episode.gif"
+    assert "--epsilon is out of range: expected" in complaint(["evaluate", run, "--epsilon", "3"], capsys)
+    assert "--epsilon is out of range: expected" in complaint(["evaluate", run, "--epsilon", "-1"], capsys)
+    assert f"There is no directory {gif.parent}: make it first" in complaint(
+        ["evaluate", run, "--gif", str(gif)], capsys
+    )

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
+import gymnasium
+import numpy as np
 import pytest
 
 import adalook as al
 from adalook.commands.train import Settings, comments_on
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config, atari, config_for, minatar, tabular, vector
+from adalook.learning.description import DESCRIPTION
+from adalook.learning.dqn import DQN
 from adalook.learning.habits import Habits
+from adalook.learning.qldqn import QLDQN
+from adalook.learning.runs import load_agent
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
 
@@ -22,6 +29,62 @@ def test_presets_are_chosen_by_the_world() -> None:
     assert config_for("ALE/Pong-v5") == atari()
     assert config_for("MinAtar/Asterix-v1") == minatar()
     assert config_for(mdp) == dataclasses.replace(tabular(), discount=0.8)
+    assert config_for("CartPole-v1") == vector()
+    assert config_for("no such world") == vector()  # whoever makes it complains
+
+
+def test_names_of_games_make_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gymnasium, "make", None)
+    assert config_for("ALE/Pong-v5") == atari()
+    assert config_for("MinAtar/Asterix-v1") == minatar()
+
+
+@pytest.mark.parametrize("env", ["FrozenLake-v1", gymnasium.make("FrozenLake-v1", map_name="8x8")], ids=["name", "env"])
+def test_worlds_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
+    config = config_for(env)
+    assert config == dataclasses.replace(tabular(), max_episode_steps=1_000)  # as long as they go on by themselves
+    agent = QLDQN(env, dataclasses.replace(config, envs=2, learning_starts_steps=32))
+    assert agent.network.trunk.features == (16 if isinstance(env, str) else 64)
+    assert agent.learn(steps=64).step == 64
+
+
+class Numbered(gymnasium.Env[int, int]):
+    """A ring of three states, numbered from `first` on."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, first: int) -> None:
+        self.first, self.place = first, 0
+        self.observation_space = gymnasium.spaces.Discrete(3, start=first)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = 0
+        return self.first, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.place = (self.place + int(action)) % 3
+        return self.first + self.place, float(self.place == 2), False, False, {}
+
+
+def test_a_table_holds_the_greatest_number_of_a_state() -> None:
+    env = Numbered(first=5)
+    agent = DQN(env, dataclasses.replace(config_for(env), learning_starts_steps=32, max_episode_steps=20))
+    assert agent.network.trunk.features == 8
+    assert agent.learn(steps=400).evaluate(2).mean > 5  # a reward on every third step, if it goes round
+
+
+def test_a_table_for_a_world_without_numbers_is_refused() -> None:
+    assert config_for(Numbered(first=-1)) == vector()
+    for env in (Numbered(first=-1), "CartPole-v1", "MinAtar/Breakout-v1"):
+        with pytest.raises(ArgumentError, match="numbered states"):
+            DQN(env, tabular())
+
+
+def test_atari_explores_as_long_as_cleanrl() -> None:
+    """A tenth of its ten million steps."""
+    config = atari()
+    assert (config.epsilon_end, config.epsilon_anneal_steps, config.learning_starts_steps) == (0.01, 1_000_000, 80_000)
 
 
 def test_minatar_is_as_published() -> None:
@@ -40,6 +103,37 @@ def test_plain_form_survives_json(config: Config) -> None:
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(ArgumentError, match="no such setting"):
         Config.from_plain({"gamma": 0.9})
+    for plain in ([1], None):
+        with pytest.raises(ArgumentError, match="expected a mapping"):
+            Config.from_plain(plain)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["agent", "env", "seed", "config", "depth"])
+def test_a_description_that_lacks_something_is_named_with_it(key: str, tmp_path: Path) -> None:
+    DQN("FrozenLake-v1", depth=1).save(tmp_path)
+    description = json.loads((tmp_path / DESCRIPTION).read_text())
+    del description[key]
+    (tmp_path / DESCRIPTION).write_text(json.dumps(description))
+    with pytest.raises(FileError, match=rf"{DESCRIPTION} has no '{key}'"):
+        load_agent(tmp_path)
+
+
+def test_another_number_of_worlds_than_was_saved_is_refused(tmp_path: Path) -> None:
+    mdp = al.zoo.chain(n=5)
+    DQN(mdp, dataclasses.replace(config_for(mdp), envs=4)).save(tmp_path)
+    description = json.loads((tmp_path / DESCRIPTION).read_text())
+    description["config"]["envs"] = 3
+    (tmp_path / DESCRIPTION).write_text(json.dumps(description))
+    with pytest.raises(ArgumentError, match=r"expected envs = 4, got envs = 3"):
+        load_agent(tmp_path, mdp)
+
+
+def test_trees_deeper_than_the_memory_can_note_are_refused() -> None:
+    mdp = al.zoo.chain(n=5)
+    with pytest.raises(ArgumentError, match=r"0\.\.127, got 128"):
+        DQN(mdp, depth=128)
+    deepest = DQN(mdp, dataclasses.replace(config_for(mdp), envs=1), depth=127)
+    assert next(deepest.rounds()).decisions[0].depth == 127
 
 
 @pytest.mark.parametrize(
@@ -57,11 +151,57 @@ def test_unknown_settings_are_refused() -> None:
         ("network", "resnet"),
         ("buffer_transitions", 31),
         ("compression", "zip"),
+        ("discount", 0.0),
+        ("discount", float("nan")),
+        ("discount", "high"),
+        ("learning_rate", "a"),
+        ("learning_rate", 10**400),
+        ("shares", 0.3),
+        ("shares", None),
+        ("shares", "0.3"),
+        ("shares", (0.5,) * 127),
+        ("head_balance", None),
+        ("envs", True),
+        ("envs", np.array([4])),
+        ("overlap", "False"),
+        ("life_loss_ends", "no"),
+        ("shared_head", 0),
+        ("train_shallow_heads", None),
+        ("deepest_tree", 128),
+        ("device", 5),
+        ("prior", 5),
+        ("prior", ""),
+        ("network", ["mlp"]),
     ],
 )
 def test_values_out_of_range_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"config: .*expected"):
+    with pytest.raises(ArgumentError, match=rf"config: .*{name}|buffer_transitions.*expected .*, got "):
         dataclasses.replace(minatar(), **{name: value})
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(Config), ids=lambda field: field.name)
+def test_no_setting_takes_what_is_no_value(field: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"config: {field.name} is wrong: expected .*, got <object"):
+        Config(**{field.name: object()})
+
+
+def test_numbers_of_numpy_are_taken_as_what_they_are() -> None:
+    plain = Config(envs=4, learning_rate=0.5, overlap=True, shares=(0.5, 0.25), discount=1.0)
+    given: dict[str, Any] = {
+        "envs": np.int64(4),
+        "learning_rate": np.float32(0.5),
+        "overlap": np.bool_(True),
+        "shares": [np.float64(0.5), np.float64(0.25)],
+        "discount": 1,
+    }
+    for config in (Config(**given), Config(**given | {"shares": np.array([0.5, 0.25])})):
+        assert json.dumps(config.to_plain()) == json.dumps(plain.to_plain())
+
+
+def test_heads_are_balanced_only_where_there_are_several() -> None:
+    with pytest.raises(ArgumentError, match="shared_head=False"):
+        Config(head_balance=0.5)
+    assert Config(head_balance=0.5, shared_head=False).head_balance == 0.5
 
 
 def test_epsilon_falls_in_a_straight_line_and_stays() -> None:

@@ -77,9 +77,22 @@ def test_random_actions_come_as_often_as_asked_for() -> None:
     assert abs(np.mean(np.array(asked) != NO_ACTION) - 0.25) < 0.04
 
 
-def test_no_episodes_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="needs episodes"):
-        play(episodes=0)
+@pytest.mark.parametrize("episodes", [0, 1.5, True, None])
+def test_no_episodes_are_refused(episodes: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"needs episodes: expected .*, got "):
+        play(episodes=episodes)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"seed of the evaluation is wrong: expected .*, got "):
+        play(seed=seed)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 7, float("nan"), "0.1"])
+def test_a_share_of_random_actions_that_is_none_is_refused(epsilon: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"epsilon\) is wrong: expected .*, got "):
+        play(epsilon=epsilon)
 
 
 def test_evaluating_changes_nothing_in_training() -> None:

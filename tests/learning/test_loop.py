@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import adalook as al
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import Decision
 from adalook.learning.consumers import EverySeconds, EverySteps, Reporter
 from adalook.learning.dqn import DQN
@@ -127,6 +127,27 @@ def test_the_log_has_episodes_and_progress_and_no_clock(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "clock.jsonl").read_text()) == {"step": 16, "phase": "agent", "seconds": 24.0}
 
 
+def test_no_report_is_of_two_phases(tmp_path: Path) -> None:
+    log = RunLog(tmp_path)
+    reporter = Reporter([log], period_steps=16)
+    reporter(round_of(8, phase="prior", decisions=[Decision(0, 0)]))
+    reporter(round_of(16, phase="prior", decisions=[Decision(0, 0)]))
+    reporter(round_of(24, phase="prior", decisions=[Decision(0, 0)], last_of_phase=True))
+    reporter(round_of(8))
+    reporter(round_of(16))
+    log.close()
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    reports = [(line["phase"], line["step"], line["depths"]) for line in lines if line["kind"] == "progress"]
+    assert reports == [("prior", 16, {"0": 2}), ("prior", 24, {"0": 1}), ("agent", 16, {"1": 2, "2": 2})]
+
+
+def test_a_log_that_cannot_be_closed_says_which() -> None:
+    log = JsonLines(Path("/dev/full"))  # takes all, until it is flushed
+    log.write({"a": 1})
+    with pytest.raises(FileError, match="cannot write /dev/full: got No space left on device"):
+        log.close()
+
+
 def test_a_log_goes_back_to_its_place(tmp_path: Path) -> None:
     log = JsonLines(tmp_path / "x.jsonl")
     log.write({"a": 1})
@@ -163,6 +184,17 @@ def test_the_progress_line_says_how_far_it_is() -> None:
     assert "step 8" in text.getvalue()
     assert "score 3.00" in text.getvalue()
     assert "1:50% 2:50%" in text.getvalue()
+
+
+def test_the_progress_line_forgets_what_the_prior_scored() -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=150)
+    with ProgressLine(last_step=32, last_second=float("inf"), console=console) as line:
+        reporter = Reporter([line], period_steps=8)
+        reporter(round_of(8, phase="prior", episodes=[Episode(99.0, 1)], last_of_phase=True))
+        reporter(round_of(8))
+    assert "agent step 8" in text.getvalue()
+    assert "score 3.00" in text.getvalue()
 
 
 def test_training_needs_an_end(tmp_path: Path) -> None:

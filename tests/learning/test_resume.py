@@ -15,6 +15,7 @@ import pytest
 
 from adalook.errors import FileError
 from adalook.learning.agent import Agent
+from adalook.learning.consumers import EVALUATION_SEEDS
 from adalook.learning.dqn import DQN
 from adalook.learning.qldqn import QLDQN
 from adalook.learning.runs import Habits, go_on, load_agent, start
@@ -57,7 +58,7 @@ def train(
     [
         ("dqn0", {}),
         ("dqn2", {}),
-        ("qldqn", {"nodes_per_step": 12.0, "shared_head": True}),
+        ("qldqn", {"nodes_per_step": 12.0, "shared_head": True, "learn_every_action": True}),
         ("qldqn", {"train_shallow_heads": True}),
         ("qldqn", {"prior": "train", "optimiser": "adam", "head_balance": 0.5}),
     ],
@@ -110,16 +111,14 @@ def test_what_was_logged_after_the_checkpoint_is_cut_off(tmp_path: Path) -> None
 def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "adalook", "train", BREAKOUT, "--agent", "dqn", "--steps", "100000000"]
     options = ["--out", str(tmp_path / "run"), "--buffer-transitions", "1000", "--evaluation-episodes", "0"]
+    options += ["--checkpoint-period-steps", "100"]
     process = subprocess.Popen(
         [*command, *options], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
-    log = tmp_path / "run" / "clock.jsonl"
     deadline = time.monotonic() + 60
-    while not (log.exists() and log.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
+    saved = tmp_path / "run" / "checkpoints"  # the first one is written when training is well under way
+    while not any(saved.glob("*/manifest.json")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
-        if log.exists():
-            break
-    time.sleep(1.0)
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 3, errors.decode()
@@ -142,7 +141,7 @@ def test_the_best_agent_is_kept_and_plays_as_it_did(tmp_path: Path) -> None:
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     assert [line["step"] for line in evaluations] == [300, 600, 900]
     best = max(evaluations, key=lambda line: sum(line["scores"]))
-    again = load_agent(tmp_path / "run" / "best").evaluate(2, seed=3)
+    again = load_agent(tmp_path / "run" / "best").evaluate(2, seed=EVALUATION_SEEDS + 3)
     assert again.scores.tolist() == best["scores"]
     assert {str(depth): count for depth, count in again.depths.items()} == best["depths"]
 

@@ -6,8 +6,10 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
+from adalook.errors import DivergedError
 from adalook.learning.config import minatar
 from adalook.learning.network import MinAtarTrunk, QNetwork
 from adalook.learning.optimiser import make_optimiser
@@ -105,6 +107,16 @@ def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
         np.testing.assert_allclose(weight, theirs.weights()[name], atol=1e-6, err_msg=name)
 
 
+def test_a_loss_that_is_no_number_ends_learning_before_the_weights_are_spoilt() -> None:
+    net = network()
+    student = learner(net)
+    student.target.load_weights({name: np.full_like(weight, np.nan) for name, weight in net.weights().items()})
+    before = net.weights()
+    with pytest.raises(DivergedError, match="diverged"):
+        student.update([batch([1, 2])])
+    assert all(np.array_equal(weight, before[name]) for name, weight in net.weights().items())
+
+
 def test_ended_leaves_are_worth_their_return_alone() -> None:
     net = network()
     learn = learner(net)
@@ -134,7 +146,7 @@ def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:
     for data, balance in ((rare, 0.0), (mixed, 1.0), (mixed, 0.0)):
         net = network()
         before = net.weights()
-        learner(net, head_balance=balance).update([data])
+        learner(net, head_balance=balance, shared_head=False).update([data])
         moves.append(net.weights()["heads.3.weight"] - before["heads.3.weight"])
     np.testing.assert_allclose(moves[1], moves[0], atol=1e-6)
     assert np.abs(moves[2] - moves[0]).max() > 1e-4

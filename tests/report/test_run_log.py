@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adalook.cli import main
 from adalook.errors import FileError
 from adalook.report.run_log import read_run_log
-from tests.report.made_up_run import write_lines, write_run
+from tests.report.made_up_run import BREAKOUT, write_lines, write_run
 
 
 @pytest.fixture
@@ -74,6 +75,18 @@ def test_what_the_prior_did_is_kept_apart(run: Path) -> None:
     assert log.episode_scores.max() == 10.0
     assert (log.prior_steps, log.prior_seconds) == (5_000, 33.0)
     assert log.clock.seconds[0] == 2.0
+
+
+def test_a_trained_prior_is_kept_apart_to_the_step(tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    small = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
+    prior = ["--prior", "train", "--prior-steps", "88", "--report-period-steps", "80"]
+    assert main(["train", BREAKOUT, "--steps", "80", "--out", run, *small, *prior]) == 0
+    log = read_run_log(tmp_path / "run")
+    assert log.prior_steps == 88
+    (progress,) = log.progress
+    assert sum(progress.depths.values()) == 80
+    assert 0 not in progress.depths
 
 
 @pytest.mark.parametrize(

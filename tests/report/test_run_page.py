@@ -90,7 +90,7 @@ def test_a_checkpoint_of_another_version_is_said_so(
 def test_numbers_of_the_page_are_those_of_the_log(tmp_path: Path) -> None:
     text = report(tmp_path / "page", write_run(tmp_path / "run"), "--episodes", "0")
     for said in (
-        "Best evaluation 9.00 ± 1.00, 2 episodes, at step 800",
+        "Best evaluation 9.00 ± 1.00, 2 episodes, at step 800; the best of 2, which flatters",
         "Last evaluation 9.00",
         "Last episodes of training 9.55 mean of the last 10 of 100",
         "Agent steps 1,000 50 a second",
@@ -130,6 +130,7 @@ def test_several_runs_share_a_page_with_curves_by_world_and_a_section_each(tmp_p
     assert "a/run MinAtar/Breakout-v1 QL-DQN 7 1,000 20.0 s 50 9.55 9.00 9.00" in text
     assert "c MinAtar/Freeway-v1 DQN of depth 2 7" in text
     assert "MinAtar/Breakout-v1: learning curves, by steps and by time" in text
+    assert "Lines are the mean of the last 10 episodes of training." in text
     headings = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "page" / "index.html").read_text())
     assert headings == ["Compared", "a/run", "b/run", "c"]
     names = {path.stem for path in (tmp_path / "page" / "figures").iterdir()}
@@ -166,6 +167,10 @@ def test_what_is_wrong_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "do not fit on one page" in complaint([run, results, *out], capsys)
     assert "named twice" in complaint([run, tmp_path / "." / "run", *out], capsys)
     assert "--decisions >= 1" in complaint([run, "--decisions", "0", *out], capsys)
+    nowhere = complaint([tmp_path / "nowhere", *out], capsys)
+    assert "nothing to report in" in nowhere
+    assert "experiment.json) or a run of adalook train (config.json), got no such directory" in nowhere
+    assert "got neither" in complaint([run, tmp_path, *out], capsys)
     (run / "config.json").write_text("{")
     assert "config.json is damaged" in complaint([run, *out], capsys)
     (run / "config.json").unlink()

@@ -48,6 +48,8 @@ class Report:
 
 def run_report(options: Report) -> int:
     """`adalook report`."""
+    for place in options.results:
+        _refuse_what_is_neither(place)
     runs = [place for place in options.results if is_run(place)]
     if runs and len(runs) < len(options.results):
         other = next(place for place in options.results if place not in runs)
@@ -57,6 +59,17 @@ def run_report(options: Report) -> int:
             remedy="make a report of each",
         )
     return _report_runs(runs, options) if runs else _report_results(options)
+
+
+def _refuse_what_is_neither(place: Path) -> None:
+    """A name that was mistyped may have been meant for either."""
+    ours = ("experiment.json", "journal.jsonl")  # a journal: an experiment that has not ended
+    if not is_run(place) and not any((place / name).exists() for name in ours):
+        raise FileError(
+            f"there is nothing to report in {place}",
+            expected="results of adalook reproduce (experiment.json) or a run of adalook train (config.json)",
+            got="neither" if place.is_dir() else "no such directory",
+        )
 
 
 def _report_results(options: Report) -> int:

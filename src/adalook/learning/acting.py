@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from adalook.arrays import FloatArray, IntArray
+from adalook.errors import DivergedError
 from adalook.learning.network import Evaluator
 from adalook.search.expander import InProcess
 from adalook.search.result import Leaf, SearchResult
@@ -35,7 +36,7 @@ class Decision:
     action: int
     depth: int
     leaves: tuple[Leaf, ...] = ()
-    """What to learn from, the chosen depth first; none: the step that the world makes next."""
+    """What to learn from, that of the action taken first, the chosen depth first; none: the world's next step."""
     distances: Mapping[int, float] = field(default_factory=dict)
     """By depth, as far as the rule measured them."""
     nodes: int = 0
@@ -89,6 +90,7 @@ class TreeActor:
         least_depth: what every tree reaches. One whose paths have all ended earlier counts as so deep: more levels
             would say the same.
         store_shallow: store the best leaf of every level, not only of the last (decision 11).
+        every_action: store the best leaf below every first action, not only below the one taken.
         workers: processes that step the nodes; 0: none but this one.
     """
 
@@ -99,12 +101,13 @@ class TreeActor:
         *,
         discount: float,
         least_depth: int,
-        store_shallow: bool,
+        store_shallow: bool = False,
+        every_action: bool = False,
         workers: int = 0,
     ) -> None:
         self._evaluator, self._rule = evaluator, rule
-        self._discount, self._least_depth, self._store_shallow = discount, least_depth, store_shallow
-        self._workers = workers
+        self._discount, self._least_depth = discount, least_depth
+        self._store_shallow, self._every_action, self._workers = store_shallow, every_action, workers
         self._expander: InProcess | Workers | None = None
         self._depths = sorted(evaluator.network.names)
 
@@ -133,13 +136,19 @@ class TreeActor:
     def _values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
         """max_a Q_depth; a depth without a head, such as the root's, is judged by the next deeper one that has one."""
         head = next(known for known in self._depths if known >= depth)
-        return self._evaluator.values(observations, head)
+        values = self._evaluator.values(observations, head)
+        if not np.isfinite(values).all():
+            raise DivergedError(values[~np.isfinite(values)][0])
+        return values
 
     def _decision(self, result: SearchResult, action: int) -> Decision:
         depth = max(result.depth, self._least_depth)
-        leaves = [dataclasses.replace(result.leaf(action), depth=depth)]
-        if self._store_shallow:
-            leaves += [result.leaf(action, level) for level in range(result.depth - 1, 0, -1)]
+        others = [other for other in range(len(result.action_values)) if other != action]
+        leaves = list[Leaf]()
+        for first in [action, *others] if self._every_action else [action]:
+            leaves.append(dataclasses.replace(result.leaf(first), depth=depth))
+            if self._store_shallow:
+                leaves += [result.leaf(first, level) for level in range(result.depth - 1, 0, -1)]
         return Decision(
             action,
             depth,

@@ -23,13 +23,14 @@ import numpy as np
 import torch
 
 from adalook.errors import ArgumentError, FileError
+from adalook.learning import settings
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.checkpoint import RunDirectory, load_newest
 from adalook.learning.config import Config, config_for
-from adalook.learning.description import FORMAT, read_description, write_description
+from adalook.learning.description import DESCRIPTION, FORMAT, read_description, write_description
 from adalook.learning.evaluate import Evaluation, Watcher, evaluate
 from adalook.learning.loop import Round, Trainer
-from adalook.learning.network import Evaluator
+from adalook.learning.network import Evaluator, TableTrunk
 from adalook.learning.optimiser import make_optimiser
 from adalook.learning.parts import device_of, network_of, replay_of, world_of
 from adalook.learning.quantile import BufferRanks
@@ -132,6 +133,10 @@ class Agent(ABC):
         """
         if steps is None and seconds is None:
             raise ArgumentError("learn needs an end", expected="steps= or seconds=")
+        if steps is not None:
+            steps = settings.whole(0).checked("steps", steps)
+        if seconds is not None:
+            seconds = settings.not_negative.checked("seconds", seconds)
         consumers = list(consumers)
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
@@ -181,15 +186,29 @@ class Agent(ABC):
         return draws >= (0.0 if deterministic else self.config.evaluation_epsilon)
 
     def _as_batch(self, observation: Any) -> tuple[np.ndarray[Any, Any], bool]:
-        """Observations as (n, *observation_shape), and whether it was one alone. Channels may also come last."""
-        array, shape = np.asarray(observation), self.sim.observation_shape
+        """Observations as (n, *observation_shape), and whether it was one alone.
+
+        As Gymnasium shows them they are taken too: pictures with their channels last, the number of a state as it is.
+        Where the shape does not tell first from last, the type does: MinAtar's own pictures are of bool, ours are not.
+        """
+        array, shape, dtype = np.asarray(observation), self.sim.observation_shape, self.sim.observation_dtype
+        if array.shape == () and shape == (1,):
+            array = array[None]
+        if array.dtype.kind not in "biuf":
+            raise ArgumentError("this observation does not fit", expected="numbers", got=repr(observation))
+        if (
+            isinstance(self.network.trunk, TableTrunk)
+            and not np.isin(array, np.arange(self.network.trunk.features)).all()
+        ):
+            states = f"whole numbers 0..{self.network.trunk.features - 1}"
+            raise ArgumentError("this observation is no state of the table", expected=states, got=repr(observation))
         last = (*shape[1:], shape[0])
         for candidate in (array[None], array):
-            if candidate.shape[1:] == shape:
-                return np.ascontiguousarray(candidate, self.sim.observation_dtype), candidate.ndim > array.ndim
-            if len(shape) == 3 and candidate.shape[1:] == last:
-                rows = np.moveaxis(candidate, -1, 1)
-                return np.ascontiguousarray(rows, self.sim.observation_dtype), candidate.ndim > array.ndim
+            shown = candidate.shape[1:]
+            if shown == shape and not (shown == last and len(shape) == 3 and array.dtype == bool):
+                return np.ascontiguousarray(candidate, dtype), candidate.ndim > array.ndim
+            if len(shape) == 3 and shown == last:
+                return np.ascontiguousarray(np.moveaxis(candidate, -1, 1), dtype), candidate.ndim > array.ndim
         raise ArgumentError("this observation does not fit", expected=f"{shape}, or a batch of such", got=array.shape)
 
     def evaluate(
@@ -203,6 +222,7 @@ class Agent(ABC):
             epsilon: share of random actions; None takes the config's.
             watcher: is shown every decision; see `adalook.learning.pictures`.
         """
+        torch.set_num_threads(self.config.threads)
         return evaluate(
             self.actor,
             self.sim,
@@ -248,9 +268,13 @@ class Agent(ABC):
         self.network.load_weights(state["network"])
 
     def save(self, directory: Path | str) -> None:
-        """Write everything into a run directory; `load` goes on from there."""
-        with RunDirectory(Path(directory)) as run:
-            write_description(Path(directory), self.describe())
+        """Write everything into a run directory; `load` goes on from there. Another agent's run is refused."""
+        directory = Path(directory)
+        with RunDirectory(directory) as run:
+            if not (directory / DESCRIPTION).exists():
+                write_description(directory, self.describe())
+            elif read_description(directory) != self.describe():
+                raise FileError(f"{directory} holds the run of another agent", remedy="choose another directory")
             run.save(self.step, {"agent": self.state()})
 
     @classmethod

@@ -168,7 +168,7 @@ def load_newest(path: Path | str, report: Callable[[str], None] = warn) -> Check
     if problems:
         raise FileError(
             f"no checkpoint of {path} can be read",
-            got=" ".join(problems),
+            got=" ".join(problems).rstrip("."),
             remedy="restore the files, or start a new run",
         )
     return None

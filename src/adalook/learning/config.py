@@ -7,15 +7,19 @@ those of MinAtar. `agent steps` count decisions, one per world, whatever the wor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from adalook.errors import ArgumentError
+from adalook.learning import settings
+from adalook.learning.numbered import num_states_of
 
 Network = Literal["nature", "minatar", "mlp", "table"]
 Optimiser = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
+
+DEEPEST = 127
+"""No tree may be deeper: the replay memory keeps depths in a byte."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,16 @@ class Config:
     trained first and then frozen (the paper's); or the directory of a run whose network is taken."""
     prior_steps: int = 100_000
     """Agent steps for which prior 'train' trains."""
+    learn_every_action: bool = True
+    """Store the best leaf below every first action (ours), not only below the one taken (the paper's): a search values
+    all of them, and what is never taken, since the tree knows better, is never put right else."""
     train_shallow_heads: bool = False
     """Store the best leaf of every level that the search went through, not only of the last: shallow heads then learn
     from hard states too (ours, decision 11)."""
     head_balance: float = 0.0
     """How far to make up for heads with few transitions in a batch: a transition of a depth with share p of the batch
-    weighs p^-balance. 0: all weigh the same (the paper's); 1: every head learns as fast as it would alone."""
+    weighs p^-balance. 0: all weigh the same (the paper's); 1: every head learns as fast as it would alone. Needs a
+    head for each depth, shared_head=False."""
 
     # Learning
     batch_transitions: int = 32
@@ -112,10 +120,15 @@ class Config:
     """How the replay memory keeps frames: none, lz4, or auto: lz4 for stacked pictures and none for others."""
 
     def __post_init__(self) -> None:
-        for name, (holds, expected) in _RANGES.items():
-            value = getattr(self, name)
-            if not holds(value):
-                raise ArgumentError(f"config: {name} is out of range", expected=expected, got=repr(value))
+        for name, rule in _RULES.items():
+            object.__setattr__(self, name, rule.checked(f"config: {name}", getattr(self, name)))
+        if self.head_balance > 0 and self.shared_head:
+            raise ArgumentError(
+                "config: head_balance has no effect on one head for all depths",
+                expected="head_balance=0",
+                got=self.head_balance,
+                remedy="give each depth a head with shared_head=False",
+            )
         if self.buffer_transitions < self.batch_transitions:
             raise ArgumentError(
                 "config: the replay memory cannot fill a batch",
@@ -140,49 +153,50 @@ class Config:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Config:
         """What `to_plain` made; an unknown name is refused."""
-        unknown = set(plain) - {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(plain, dict):
+            raise ArgumentError("config: no settings", expected="a mapping from names to values", got=repr(plain))
+        unknown = plain.keys() - {field.name for field in dataclasses.fields(cls)}
         if unknown:
-            raise ArgumentError("config: there is no such setting", got=", ".join(sorted(unknown)))
-        return cls(**(plain | ({"shares": tuple(plain["shares"])} if "shares" in plain else {})))
+            raise ArgumentError("config: there is no such setting", got=", ".join(sorted(map(str, unknown))))
+        return cls(**plain)
 
 
-def _whole(least: int) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: isinstance(value, int) and value >= least, f"a whole number >= {least}"
-
-
-_SHARE: tuple[Callable[[Any], bool], str] = (lambda value: 0.0 <= value <= 1.0, "a number in [0, 1]")
-_DECAY: tuple[Callable[[Any], bool], str] = (lambda value: 0.0 <= value < 1.0, "a number in [0, 1)")
-_POSITIVE: tuple[Callable[[Any], bool], str] = (lambda value: 0.0 < value < float("inf"), "a number > 0")
-
-_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "envs": _whole(1),
-    "max_episode_steps": _whole(1),
-    "network": (lambda value: value in ("nature", "minatar", "mlp", "table"), "nature, minatar, mlp or table"),
-    "hidden_units": _whole(1),
-    "discount": _SHARE,
-    "epsilon_start": _SHARE,
-    "epsilon_end": _SHARE,
-    "epsilon_anneal_steps": _whole(1),
-    "evaluation_epsilon": _SHARE,
-    "shares": (lambda value: all(isinstance(share, int | float) and share == share for share in value), "numbers"),
-    "nodes_per_step": (lambda value: 0.0 <= value < float("inf"), "a number >= 0"),
-    "deepest_tree": _whole(1),
-    "ranked_transitions": _whole(1),
-    "prior_steps": _whole(1),
-    "head_balance": _SHARE,
-    "batch_transitions": _whole(1),
-    "buffer_transitions": _whole(1),
-    "learning_starts_steps": _whole(0),
-    "update_period_steps": _whole(1),
-    "target_period_steps": _whole(1),
-    "optimiser": (lambda value: value in ("adam", "rmsprop"), "adam or rmsprop"),
-    "learning_rate": _POSITIVE,
-    "optimiser_epsilon": _POSITIVE,
-    "square_decay": _DECAY,
-    "momentum_decay": _DECAY,
-    "threads": _whole(1),
-    "search_workers": _whole(0),
-    "compression": (lambda value: value in ("auto", "none", "lz4"), "auto, none or lz4"),
+_RULES: dict[str, settings.Rule] = {
+    "envs": settings.whole(1),
+    "life_loss_ends": settings.flag,
+    "max_episode_steps": settings.whole(1),
+    "network": settings.one_of(*get_args(Network)),
+    "hidden_units": settings.whole(1),
+    "shared_head": settings.flag,
+    "learn_every_action": settings.flag,
+    "discount": settings.fraction_above_zero,
+    "epsilon_start": settings.fraction,
+    "epsilon_end": settings.fraction,
+    "epsilon_anneal_steps": settings.whole(1),
+    "evaluation_epsilon": settings.fraction,
+    "nodes_per_step": settings.not_negative,
+    "deepest_tree": settings.whole(1, DEEPEST),
+    "shares": settings.at_most(DEEPEST - 1),
+    "ranked_transitions": settings.whole(1),
+    "prior": settings.text("text: self, train or the directory of a run"),
+    "prior_steps": settings.whole(1),
+    "train_shallow_heads": settings.flag,
+    "head_balance": settings.fraction,
+    "batch_transitions": settings.whole(1),
+    "buffer_transitions": settings.whole(1),
+    "learning_starts_steps": settings.whole(0),
+    "update_period_steps": settings.whole(1),
+    "target_period_steps": settings.whole(1),
+    "optimiser": settings.one_of(*get_args(Optimiser)),
+    "learning_rate": settings.positive,
+    "optimiser_epsilon": settings.positive,
+    "square_decay": settings.fraction_below_one,
+    "momentum_decay": settings.fraction_below_one,
+    "device": settings.text("text: auto, cpu or cuda"),
+    "threads": settings.whole(1),
+    "overlap": settings.flag,
+    "search_workers": settings.whole(0),
+    "compression": settings.one_of(*get_args(Compression)),
 }
 
 
@@ -198,6 +212,7 @@ def atari() -> Config:
         network="nature",
         hidden_units=512,
         epsilon_end=0.01,
+        epsilon_anneal_steps=1_000_000,
         evaluation_epsilon=0.001,
         nodes_per_step=20.0,  # an emulated step takes half a millisecond: as long as learning
         deepest_tree=3,
@@ -213,7 +228,7 @@ def atari() -> Config:
 
 
 def tabular() -> Config:
-    """A table of values, for MDPs small enough to check against `al.solve`."""
+    """A table of values, for worlds whose states are numbered, and few enough to check against `al.solve`."""
     return Config(
         max_episode_steps=50,
         network="table",
@@ -251,15 +266,24 @@ def config_for(env: object) -> Config:
 
     >>> config_for("MinAtar/Breakout-v1").hidden_units, config_for("ALE/Breakout-v5").hidden_units
     (128, 512)
-    >>> config_for("CartPole-v1").network
-    'mlp'
+    >>> config_for("CartPole-v1").network, config_for("FrozenLake-v1").network
+    ('mlp', 'table')
     """
-    if isinstance(env, str):
-        family = env.partition("/")[0]
-        return {"MinAtar": minatar, "ALE": atari}.get(family, vector)()
-    if hasattr(env, "num_states"):
-        return dataclasses.replace(tabular(), discount=getattr(env, "discount", tabular().discount))
+    family = env.partition("/")[0] if isinstance(env, str) else ""
+    if family in _FAMILIES:
+        return _FAMILIES[family]()
+    if num_states_of(env) is not None:
+        return _tabular_for(env)
     shape = getattr(env, "observation_shape", None)
     if shape == (4, 84, 84):
         return atari()
     return minatar() if shape is not None and len(shape) == 3 else vector()
+
+
+_FAMILIES = {"MinAtar": minatar, "ALE": atari}
+
+
+def _tabular_for(env: object) -> Config:
+    if isinstance(env, str) or hasattr(env, "observation_space"):  # Gymnasium's: they end by themselves
+        return dataclasses.replace(tabular(), max_episode_steps=vector().max_episode_steps)
+    return dataclasses.replace(tabular(), discount=getattr(env, "discount", tabular().discount))

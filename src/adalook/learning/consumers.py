@@ -34,12 +34,12 @@ class EverySteps:
 
     def __init__(self, period: int, first_step: int = 0) -> None:
         self._period = period
-        self.passed = first_step // period
+        self.last_step = first_step
 
     def due(self, step: int) -> bool:
         """Whether a date lies between the last call and this one."""
-        before, self.passed = self.passed, step // self._period
-        return self.passed > before
+        before, self.last_step = self.last_step, step
+        return step // self._period > before // self._period
 
 
 class EverySeconds:
@@ -58,10 +58,13 @@ class EverySeconds:
 
 
 class Reporter:
-    """Tells sinks about each episode, and sums up the rounds in between every `period` steps."""
+    """Tells sinks about each episode, and sums up the rounds in between every `period` steps.
 
-    def __init__(self, sinks: Sequence[Sink], period_steps: int) -> None:
-        self._sinks, self._schedule = sinks, EverySteps(period_steps)
+    What the prior's training brought is summed up when that is over: no summary is of two phases.
+    """
+
+    def __init__(self, sinks: Sequence[Sink], period_steps: int, first_step: int = 0) -> None:
+        self._sinks, self._schedule = sinks, EverySteps(period_steps, first_step)
         self._tally = Tally()
 
     def __call__(self, done: Round) -> None:
@@ -69,17 +72,25 @@ class Reporter:
         for episode in done.episodes:
             for sink in self._sinks:
                 sink.episode(done.step, episode, done.phase)
-        if self._schedule.due(done.step):
+        due = self._schedule.due(done.step)
+        if due or done.last_of_phase:
             summary = self._tally.close(done)
             for sink in self._sinks:
                 sink.progress(summary)
+        if done.last_of_phase:
+            self._schedule.last_step = 0  # the agent counts its own steps
 
     def state(self) -> dict[str, Any]:
-        return {"tally": self._tally.state(), "passed": self._schedule.passed}
+        return {"tally": self._tally.state(), "last_step": self._schedule.last_step}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._tally.load_state(state["tally"])
-        self._schedule.passed = state["passed"]
+        self._schedule.last_step = state.get("last_step", self._schedule.last_step)  # older checkpoints have none
+
+
+EVALUATION_SEEDS = 1_000_000
+"""Added to the seed of a run for its evaluations. RUN/best was chosen on these episodes; `adalook evaluate` plays
+others, unless it is asked for them."""
 
 
 class PeriodicEvaluation:
@@ -101,12 +112,12 @@ class PeriodicEvaluation:
     ) -> None:
         self._agent, self._sinks, self._episodes = agent, sinks, episodes
         self._directory = directory
-        self._schedule = EverySteps(period_steps)
+        self._schedule = EverySteps(period_steps, agent.step)
         self.best_score: float | None = None
 
     def __call__(self, done: Round) -> None:
         if done.phase == "agent" and self._schedule.due(done.step):
-            evaluation = self._agent.evaluate(self._episodes, seed=self._agent.seed)
+            evaluation = self._agent.evaluate(self._episodes, seed=EVALUATION_SEEDS + self._agent.seed)
             for sink in self._sinks:
                 sink.evaluation(done.step, evaluation)
             self._keep_best(done.step, evaluation)
@@ -120,10 +131,11 @@ class PeriodicEvaluation:
                     run.save(step, {"policy": self._agent.policy_state(), "score": evaluation.mean})
 
     def state(self) -> dict[str, Any]:
-        return {"best_score": self.best_score, "passed": self._schedule.passed}
+        return {"best_score": self.best_score, "last_step": self._schedule.last_step}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.best_score, self._schedule.passed = state["best_score"], state["passed"]
+        self.best_score = state["best_score"]
+        self._schedule.last_step = state.get("last_step", self._schedule.last_step)
 
 
 class Checkpoints:

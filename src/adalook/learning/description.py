@@ -11,7 +11,18 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
 
 DESCRIPTION = "config.json"
-FORMAT = 2
+FORMAT = 3
+
+
+class Description(dict[str, Any]):
+    """What `write_description` wrote. Asked for what is missing, it names the file."""
+
+    def __init__(self, path: Path, content: dict[str, Any]) -> None:
+        super().__init__(content)
+        self._path = path
+
+    def __missing__(self, key: str) -> Any:
+        raise FileError(f"{self._path} has no '{key}'", remedy="put it back, or take another run")
 
 
 def write_description(directory: Path, description: dict[str, Any]) -> None:
@@ -21,7 +32,7 @@ def write_description(directory: Path, description: dict[str, Any]) -> None:
 
 
 def read_description(directory: Path) -> dict[str, Any]:
-    """What `write_description` wrote."""
+    """What `write_description` wrote; a `Description`, which refuses to give what is not there."""
     path = directory / DESCRIPTION
     try:
         description = json.loads(path.read_text())
@@ -33,7 +44,7 @@ def read_description(directory: Path) -> dict[str, Any]:
         raise FileError(f"{path} is damaged", got=error) from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise FileError(f"{path} is not of this version", expected=f"format {FORMAT}")
-    return description
+    return Description(path, description)
 
 
 def env_and_config(description: dict[str, Any], env: Any = None) -> tuple[Any, Config]:

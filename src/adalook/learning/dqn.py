@@ -9,7 +9,7 @@ import numpy as np
 from adalook.errors import ArgumentError
 from adalook.learning.acting import Actor, TreeActor, ValueActor
 from adalook.learning.agent import Agent
-from adalook.learning.config import Config
+from adalook.learning.config import DEEPEST, Config
 from adalook.learning.description import env_and_config
 from adalook.search.fixed_depth import FixedDepth
 
@@ -26,8 +26,8 @@ class DQN(Agent):
     kind = "dqn"
 
     def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
-        if not isinstance(depth, int | np.integer) or isinstance(depth, bool) or depth < 0:
-            raise ArgumentError("the depth is wrong", expected="a whole number >= 0", got=repr(depth))
+        if not isinstance(depth, int | np.integer) or isinstance(depth, bool) or not 0 <= depth <= DEEPEST:
+            raise ArgumentError("the depth is wrong", expected=f"a whole number 0..{DEEPEST}", got=repr(depth))
         super().__init__(env, config, depths=(int(depth),), seed=seed)
         self.depth = int(depth)
         self._actor: Actor
@@ -39,7 +39,6 @@ class DQN(Agent):
                 FixedDepth(self.depth),
                 discount=self.config.discount,
                 least_depth=self.depth,
-                store_shallow=False,
                 workers=self.config.search_workers,
             )
 

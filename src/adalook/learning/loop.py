@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from adalook.arrays import IntArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
@@ -46,6 +47,8 @@ class Round:
     updates: list[Update]
     phase: str = "agent"
     """'agent', or 'prior' while Ṽ* is trained."""
+    last_of_phase: bool = False
+    """The prior's training is over with this round."""
 
 
 class Trainer:
@@ -85,6 +88,7 @@ class Trainer:
         """Rounds without end: stop asking to stop."""
         while True:
             started = time.perf_counter()
+            torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a process
             epsilon = self.config.epsilon(self.step)
             observations = self.worlds.observations
             learning = self._begin_to_learn(self.step, self.step + len(self.worlds))
@@ -122,7 +126,7 @@ class Trainer:
         for leaf in decision.leaves:
             self.replay.add(
                 observation,
-                decision.action,
+                leaf.action,
                 leaf.return_to_leaf,
                 leaf.observation,
                 leaf.depth,

@@ -54,7 +54,7 @@ class NatureTrunk(nn.Module):
         """(n, frames, height, width) bytes -> (n, features)."""
         if observations.device.type != "cpu" or len(observations) <= ROWS_PER_PASS:
             return self._features(observations)
-        return torch.cat([self._features(rows) for rows in observations.split(ROWS_PER_PASS)])
+        return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
 
     def _features(self, observations: Tensor) -> Tensor:
         x = observations.contiguous(memory_format=torch.channels_last).float().mul_(1.0 / 255.0)

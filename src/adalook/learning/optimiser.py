@@ -116,7 +116,7 @@ class TorchOptimiser:
         for key, value in state.items():
             kind, name = key.split(" ", 1)
             weight = self._weights[name]
-            stored = torch.from_numpy(np.array(value))
+            stored = torch.from_numpy(np.array(value)).to(weight.device)
             if stored.ndim:
                 stored = torch.empty_like(weight, requires_grad=False).copy_(stored)
             self._optimiser.state[weight][kind] = stored

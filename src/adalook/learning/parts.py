@@ -11,6 +11,7 @@ from adalook.errors import ArgumentError
 from adalook.learning import codecs
 from adalook.learning.config import Config
 from adalook.learning.network import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork, TableTrunk
+from adalook.learning.numbered import num_states_of
 from adalook.learning.replay import Replay
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
@@ -53,12 +54,12 @@ def _trunk(env: Any, sim: Simulator, config: Config) -> torch.nn.Module:
         return MinAtarTrunk(sim.observation_shape, config.hidden_units)
     if config.network == "mlp":
         return MLPTrunk(sim.observation_shape, config.hidden_units)
-    num_states = getattr(env, "num_states", None)
+    num_states = num_states_of(env)
     if num_states is None:
         raise ArgumentError(
             "a table needs a world with numbered states",
-            expected="an al.MDP",
-            got=type(sim).__name__,
+            expected="an al.MDP, or a Gymnasium environment with Discrete observations (start >= 0)",
+            got=env if isinstance(env, str) else type(env).__name__,
             remedy="choose another network in the config",
         )
     return TableTrunk(num_states)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from adalook.errors import ArgumentError
 from adalook.learning.acting import Actor, TreeActor
 from adalook.learning.agent import Agent
 from adalook.learning.config import Config, config_for
-from adalook.learning.description import env_and_config
+from adalook.learning.description import env_and_config, read_description
 from adalook.learning.dqn import DQN
 from adalook.learning.loop import Round
 from adalook.learning.quantile import (
@@ -74,6 +75,7 @@ class QLDQN(Agent):
                 discount=self.config.discount,
                 least_depth=least_depth(self.config.shares) if self._following is None else 1,
                 store_shallow=self.config.train_shallow_heads,
+                every_action=self.config.learn_every_action,
                 workers=self.config.search_workers,
             )
         return self._actor
@@ -85,20 +87,33 @@ class QLDQN(Agent):
             if self.config.prior == "train":
                 self._prior_agent = DQN(self.env, self.config, seed=self.seed)
             else:
-                self._prior_agent = DQN.load(self.config.prior, self.env)
+                self._prior_agent = self._load_prior(Path(self.config.prior))
                 self._prior_is_ready = True
-            if self._prior_agent.depth != 0:
-                raise ArgumentError("the prior looks ahead itself", expected="a DQN of depth 0", got=self.config.prior)
         return self._prior_agent
+
+    def _load_prior(self, directory: Path) -> DQN:
+        """A prior is of use only if it values the same things: the same world, a lost life and γ counted alike."""
+        its, mine = read_description(directory), self.describe()
+        for what, expected, got in (
+            ("agent", DQN.kind, its["agent"]),
+            ("depth", 0, its.get("depth")),
+            ("world", mine["env"], its["env"]),
+            *((name, mine["config"][name], its["config"].get(name)) for name in ("discount", "life_loss_ends")),
+        ):
+            if got != expected:
+                raise ArgumentError(f"{directory} is no prior for this agent", expected=f"{what} {expected}", got=got)
+        prior = DQN.load(directory, self.env)
+        prior.forget_training()
+        return prior
 
     def rounds(self) -> Iterator[Round]:
         """Train; the prior first, if it is to be trained."""
         prior = self.prior_agent
         if prior is not None and not self._prior_is_ready:
-            for done in prior.rounds():
-                yield dataclasses.replace(done, phase="prior")
-                if prior.step >= self.config.prior_steps:
-                    break
+            rounds = prior.rounds()
+            while prior.step < self.config.prior_steps:  # none, if it was stopped after the last
+                done = next(rounds)
+                yield dataclasses.replace(done, phase="prior", last_of_phase=prior.step >= self.config.prior_steps)
             self._prior_is_ready = True
             prior.forget_training()
         for done in super().rounds():
@@ -122,15 +137,21 @@ class QLDQN(Agent):
     def load_state(self, state: dict[str, Any]) -> None:
         if state["prior"] is not None:
             stored = state["prior"]
-            self._prior_agent = DQN(self.env, Config.from_plain(stored["config"]), seed=self.seed)
+            prior = self._prior_like(stored["config"])
             self._prior_is_ready = stored["ready"]
             if self._prior_is_ready:
-                self._prior_agent.network.load_weights(stored["weights"])
+                prior.network.load_weights(stored["weights"])
             else:
-                self._prior_agent.load_state(stored["training"])
+                prior.load_state(stored["training"])
         if self._following is not None:
             self._following.share = state["share"]
         super().load_state(state)
+
+    def _prior_like(self, config: dict[str, Any]) -> DQN:
+        """The prior to load weights into: the one that the actor asks already, if there is one."""
+        if self._prior_agent is None:
+            self._prior_agent = DQN(self.env, Config.from_plain(config), seed=self.seed)
+        return self._prior_agent
 
     def policy_state(self) -> dict[str, Any]:
         prior = self.prior_agent
@@ -147,8 +168,7 @@ class QLDQN(Agent):
         if self._following is not None:
             self._following.share = state["share"]
         if state["prior"] is not None:
-            self._prior_agent = DQN(self.env, Config.from_plain(state["prior"]["config"]), seed=self.seed)
-            self._prior_agent.network.load_weights(state["prior"]["weights"])
+            self._prior_like(state["prior"]["config"]).network.load_weights(state["prior"]["weights"])
             self._prior_is_ready = True
         self.ranks.recorded = {
             depth: RankedDistances.of(max(1, len(distances)), np.arange(len(distances)), distances)

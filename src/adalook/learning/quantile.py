@@ -76,6 +76,8 @@ class SharesThatFollowTheCost(Mapping[int, float]):
 
     GAIN = 0.01
     """By how much θ falls when a round costs twice what it may."""
+    MOST = 1.0 - 1e-9
+    """No rank is above it, and yet it is not 1, which would not wait for ranks."""
 
     def __init__(self, max_depth: int, nodes: float) -> None:
         self._depths = range(2, max_depth + 1)
@@ -84,7 +86,7 @@ class SharesThatFollowTheCost(Mapping[int, float]):
 
     def heed(self, nodes: float) -> None:
         """Take note of what the decisions of a round took, on average."""
-        self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), 1.0)
+        self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), self.MOST)
 
     def __getitem__(self, depth: int) -> float:
         return self.share

@@ -1,6 +1,7 @@
 """A training run in a directory: started or resumed, watched, saved, and stopped politely.
 
 RUN/config.json         what was asked for
+RUN/habits.json         how it is watched and saved
 RUN/checkpoints, …      everything, the newest two (see `checkpoint`)
 RUN/log.jsonl           episodes, progress and evaluations: the same for the same seed, to the bit
 RUN/clock.jsonl         seconds of training by step
@@ -26,7 +27,7 @@ from adalook.learning.checkpoint import Checkpoint, RunDirectory, warn
 from adalook.learning.consumers import Checkpoints, PeriodicEvaluation, Reporter, Stateful
 from adalook.learning.description import DESCRIPTION, read_description, write_description
 from adalook.learning.dqn import DQN
-from adalook.learning.habits import Habits
+from adalook.learning.habits import Habits, read_habits, write_habits
 from adalook.learning.loop import Round
 from adalook.learning.qldqn import QLDQN
 from adalook.learning.sinks import ProgressLine, RunLog, Sink, TensorBoard
@@ -50,6 +51,8 @@ class Outcome:
     mean_score: float | None
     """Of these; None if there was none."""
     checkpoint: Path
+    prior_steps: int = 0
+    """Of the prior, if it was stopped in its training: the agent has taken none then."""
 
 
 def load_agent(directory: Path | str, env: Any = None) -> Agent:
@@ -84,25 +87,48 @@ def go_on(
         directory: of a run that `start` made.
         steps: None: no limit.
         seconds: of training; None: no limit.
-        habits: None: the usual ones, without a line of progress.
+        habits: the run keeps them; None: those that it has kept, else the usual ones, without a line of progress.
         env: the world, if it has no name.
         agent: what `start` was given, to spare making it again.
         report: hears about a checkpoint that could not be read.
     """
-    if steps is None and seconds is None:
-        raise ArgumentError("training needs an end", expected="steps, seconds or both")
-    last_step, last_second = steps or np.inf, seconds or np.inf
+    last_step, last_second = checked_ends(steps, seconds)
     description = read_description(directory)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory(directory))
         agent = _kind(description).described(description, env) if agent is None else agent
         newest = run.load_newest(report)
-        session = _Session(run, agent, newest, habits or Habits(progress=False), (last_step, last_second), stack)
+        if newest is not None and "agent" not in newest.state:
+            raise FileError(
+                f"{directory} holds only what an agent plays by",
+                expected="the directory of the run itself, with all that it learns from",
+                remedy=f"go on with its parent: --resume {directory.parent}",
+            )
+        habits = habits or read_habits(directory) or Habits(progress=False)
+        write_habits(directory, habits)
+        session = _Session(run, agent, newest, habits, (last_step, last_second), stack)
         stopped = stack.enter_context(_stop_signals())
         rounds = agent.rounds()
         while agent.step < last_step and agent.trainer.seconds < last_second and not stopped:
             session.hear(next(rounds))
         return session.end(interrupted=bool(stopped))
+
+
+def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float]:
+    """The step and the second that training ends with; None: not because of it."""
+    if steps is None and seconds is None:
+        raise ArgumentError("training needs an end", expected="steps, seconds or both")
+    if steps is not None and not steps >= 1:
+        raise ArgumentError("training ends before it begins", expected="steps >= 1", got=steps)
+    if seconds is not None and not 0.0 < seconds < np.inf:
+        raise ArgumentError("training has no such end", expected="seconds, a number > 0", got=seconds)
+    return np.inf if steps is None else steps, np.inf if seconds is None else seconds
+
+
+def _prior_steps(agent: Agent) -> int:
+    """How far the prior is, while it is in training; 0 when it is over, and if there is none."""
+    prior = agent.prior_agent if isinstance(agent, QLDQN) else None
+    return 0 if prior is None else prior.step
 
 
 class _Session:
@@ -117,11 +143,13 @@ class _Session:
         ends: tuple[float, float],
         stack: contextlib.ExitStack,
     ) -> None:
+        if newest is not None:
+            agent.load_state(newest.state["agent"])
         self._agent = agent
         self._scores: deque[float] = deque(maxlen=LAST_EPISODES)
         log = stack.enter_context(contextlib.closing(RunLog(run.path)))
         sinks: list[Sink] = [log]
-        reporter = Reporter(sinks, habits.report_period_steps)
+        reporter = Reporter(sinks, habits.report_period_steps, _prior_steps(agent) or agent.step)
         self._parts: dict[str, Stateful] = {"log": log, "report": reporter}
         self._listeners: list[Callable[[Round], None]] = [reporter]
         if habits.evaluation_episodes:
@@ -136,7 +164,7 @@ class _Session:
             self._listeners.append(evaluation)
         self._go_back_to(newest, log)
         if habits.tensorboard:
-            board = TensorBoard(run.path / "tensorboard", first_step=agent.step)
+            board = TensorBoard(run.path / "tensorboard", agent.step, _prior_steps(agent))
             sinks.append(stack.enter_context(contextlib.closing(board)))
         if habits.progress:
             sinks.append(stack.enter_context(ProgressLine(*ends)))
@@ -149,14 +177,17 @@ class _Session:
         )
 
     def _go_back_to(self, newest: Checkpoint | None, log: RunLog) -> None:
-        """Take up agent and listeners where the newest checkpoint left them; without one, what was logged is void."""
+        """Take up listeners where the newest checkpoint left them; without one, what was logged is void.
+
+        Those it knows nothing of begin anew: all of them, if it is what `Agent.save` wrote.
+        """
         if newest is None:
             log.load_state({"log": 0, "clock": 0})
             return
-        self._agent.load_state(newest.state["agent"])
+        known = newest.state.get("consumers", {})
         for name, part in self._parts.items():
-            if name in newest.state["consumers"]:
-                part.load_state(newest.state["consumers"][name])
+            if name in known:
+                part.load_state(known[name])
 
     def hear(self, done: Round) -> None:
         """Pass a round on."""
@@ -175,6 +206,7 @@ class _Session:
             len(self._scores),
             float(np.mean(self._scores)) if self._scores else None,
             self._checkpoints.save(),
+            _prior_steps(self._agent),
         )
 
 

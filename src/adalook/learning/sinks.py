@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -65,12 +67,19 @@ class JsonLines:
 
     def go_back(self, place: int) -> None:
         """Cut off what comes after a place."""
-        self._file.flush()
-        self._file.truncate(min(place, self._file.tell()))
-        self._file.seek(0, os.SEEK_END)
+        try:
+            self._file.flush()
+            self._file.truncate(min(place, self._file.tell()))
+            self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise failure("write", self.path, error) from error
 
     def close(self) -> None:
-        self._file.close()
+        """What was written last may reach the disk only now, and fail only now."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise failure("write", self.path, error) from error
 
 
 class RunLog:
@@ -109,57 +118,83 @@ class RunLog:
         self._clock.go_back(state["clock"])
 
     def close(self) -> None:
-        self._log.close()
-        self._clock.close()
+        try:
+            self._log.close()
+        finally:
+            self._clock.close()
 
 
 class TensorBoard:
     """Events for TensorBoard, under CleanRL's names where it has some.
 
+    Steps begin anew when the prior is trained, so its events are a run of their own to TensorBoard.
+
     Args:
-        directory: for the event files.
-        first_step: events from here on that an interrupted run left behind are hidden.
+        directory: for the event files; the prior's go to `prior` in it.
+        first_step: what the agent goes on from: later events that an interrupted run left behind are hidden.
+        first_prior_step: the same of the prior.
     """
 
-    def __init__(self, directory: Path, first_step: int = 0) -> None:
+    def __init__(self, directory: Path, first_step: int = 0, first_prior_step: int = 0) -> None:
+        self._phases = {
+            "agent": _Events(directory, first_step),
+            "prior": _Events(directory / "prior", first_prior_step),
+        }
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        self._phases[phase].add("charts/episodic_return", episode.score, step)
+        self._phases[phase].add("charts/episodic_length", episode.steps, step)
+
+    def progress(self, summary: Summary) -> None:
+        step, events = summary.step, self._phases[summary.phase]
+        events.add_speed(step, summary.seconds)
+        events.add("charts/epsilon", summary.epsilon, step)
+        events.add("losses/td_loss", summary.loss, step)
+        events.add("losses/q_values", summary.mean_value, step)
+        events.add("search/merged_share", summary.merged_share, step)
+        decisions = sum(summary.depths.values())
+        for depth, count in summary.depths.items():
+            events.add(f"depth/share_{depth}", count / decisions, step)
+        for depth, values in summary.distances.items():
+            for quantile, value in zip(QUANTILES, values, strict=True):
+                events.add(f"distance/depth_{depth}_quantile_{quantile:g}", value, step)
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        self._phases["agent"].add("evaluation/mean_score", evaluation.mean, step)
+
+    def close(self) -> None:
+        for events in self._phases.values():
+            events.close()
+
+
+class _Events:
+    """The events of one phase. There is no file before there is an event."""
+
+    def __init__(self, directory: Path, first_step: int) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise MissingExtraError("tensorboard", extra="learn", purpose="logging for TensorBoard") from None
-        self._writer = SummaryWriter(str(directory), purge_step=first_step or None)
+        # What came after `first_step` is hidden; what was written at it stays.
+        self._open: Callable[[], Any] = partial(SummaryWriter, str(directory), purge_step=first_step + 1)
+        self._writer: Any = None
         self._before: tuple[int, float] | None = None
 
-    def episode(self, step: int, episode: Episode, phase: str) -> None:
-        self._scalar(phase, "charts/episodic_return", episode.score, step)
-        self._scalar(phase, "charts/episodic_length", episode.steps, step)
-
-    def progress(self, summary: Summary) -> None:
-        step, phase = summary.step, summary.phase
-        if self._before is not None and summary.seconds > self._before[1]:
-            speed = (step - self._before[0]) / (summary.seconds - self._before[1])
-            self._scalar(phase, "charts/SPS", speed, step)
-        self._before = step, summary.seconds
-        self._scalar(phase, "charts/epsilon", summary.epsilon, step)
-        self._scalar(phase, "losses/td_loss", summary.loss, step)
-        self._scalar(phase, "losses/q_values", summary.mean_value, step)
-        self._scalar(phase, "search/merged_share", summary.merged_share, step)
-        decisions = sum(summary.depths.values())
-        for depth, count in summary.depths.items():
-            self._scalar(phase, f"depth/share_{depth}", count / decisions, step)
-        for depth, values in summary.distances.items():
-            for quantile, value in zip(QUANTILES, values, strict=True):
-                self._scalar(phase, f"distance/depth_{depth}_quantile_{quantile:g}", value, step)
-
-    def evaluation(self, step: int, evaluation: Evaluation) -> None:
-        self._scalar("agent", "evaluation/mean_score", evaluation.mean, step)
-
-    def _scalar(self, phase: str, name: str, value: float | None, step: int) -> None:
+    def add(self, name: str, value: float | None, step: int) -> None:
+        """None is left out."""
         if value is not None:
-            tag = name if phase == "agent" else f"{phase}/{name}"
-            self._writer.add_scalar(tag, value, step)
+            self._writer = self._writer or self._open()
+            self._writer.add_scalar(name, value, step)
+
+    def add_speed(self, step: int, seconds: float) -> None:
+        """Steps per second since the last call."""
+        if self._before is not None and seconds > self._before[1]:
+            self.add("charts/SPS", (step - self._before[0]) / (seconds - self._before[1]), step)
+        self._before = step, seconds
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class ProgressLine:
@@ -177,6 +212,7 @@ class ProgressLine:
 
         self._last_step, self._last_second = last_step, last_second
         self._scores: deque[float] = deque(maxlen=50)
+        self._phase = ""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
         where = Console(stderr=True) if console is None else console
         self._bar = Progress(*columns, TimeRemainingColumn(), console=where, transient=True)
@@ -192,6 +228,9 @@ class ProgressLine:
         self._bar.stop()
 
     def episode(self, step: int, episode: Episode, phase: str) -> None:
+        if phase != self._phase:  # what the prior scored says nothing about the agent
+            self._phase = phase
+            self._scores.clear()
         self._scores.append(episode.score)
 
     def progress(self, summary: Summary) -> None:

@@ -9,6 +9,7 @@ one step away, as for depth 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import torch
 from numba import njit
 
 from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import DivergedError
 from adalook.learning.gradients import slopes_of
 from adalook.learning.network import QNetwork
 from adalook.learning.optimiser import Optimiser
@@ -159,6 +161,8 @@ class Learner:
         weights = head_weights(places, self._head_balance) / len(places)
         slopes = np.zeros(values.shape, np.float32)
         loss, mean_value = _huber(values, places, batch.actions, next(wanted), weights, slopes)
+        if not math.isfinite(loss):
+            raise DivergedError(loss)
         self.optimiser.step(self._slopes.gradients(slopes))
         return Update(loss, mean_value)
 

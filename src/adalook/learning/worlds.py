@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from adalook.errors import ArgumentError
 from adalook.simulators.base import Simulator, Transition
 
 
@@ -70,6 +71,13 @@ class Worlds:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
+        if len(state["worlds"]) != len(self.live):
+            raise ArgumentError(
+                "the run was saved with another number of worlds",
+                expected=f"envs = {len(state['worlds'])}",
+                got=f"envs = {len(self.live)}",
+                remedy="go on with as many worlds as it was begun with",
+            )
         for world, packed in zip(self.live, state["worlds"], strict=True):
             world.restore(world.unpack(packed))
         self.observations = np.asarray(state["observations"])

@@ -108,7 +108,7 @@ def _curves_caption(runs: Sequence[TrainingRun]) -> str:
         dots = f"Dots are {MOST_DOTS:,} of the {len(runs[0].log.episode_scores):,} episodes of training; the line is"
     prior = ", nor that of the prior" if any(run.log.prior_steps for run in runs) else ""
     return (
-        f"{dots} the mean of the last {averaged} of them{' episodes of training' if len(runs) > 1 else ''}.{points} "
+        f"{dots} the mean of the last {averaged} {'of them' if len(runs) == 1 else 'episodes of training'}.{points} "
         f"Time is that of training: that of evaluations does not count{prior}."
     )
 

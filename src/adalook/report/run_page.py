@@ -167,10 +167,10 @@ def _notes(run: TrainingRun) -> str:
 
 def _cards(run: TrainingRun) -> str:
     log = run.log
-    best, last = log.best_evaluation, log.evaluations[-1] if log.evaluations else None
+    last = log.evaluations[-1] if log.evaluations else None
     speed = f"{run.steps_per_second:,.0f} a second" if run.steps_per_second else ""
     cards = [
-        ("Best evaluation", *_evaluation(best)),
+        ("Best evaluation", *_best_evaluation(run)),
         ("Last evaluation", *_evaluation(last)),
         ("Last episodes of training", *_last_episodes(run)),
         ("Agent steps", f"{log.steps:,}", speed),
@@ -197,6 +197,13 @@ def _evaluation(evaluation: Evaluated | None) -> tuple[str, str]:
     count = len(evaluation.scores)
     error = f"± {evaluation.standard_error:.2f}, " if count > 1 else ""
     return f"{evaluation.mean:.2f}", f"{error}{count} episode{'s' if count > 1 else ''}, at step {evaluation.step:,}"
+
+
+def _best_evaluation(run: TrainingRun) -> tuple[str, str]:
+    """The best of many has had luck: whoever reads its mean should know."""
+    number, more = _evaluation(run.log.best_evaluation)
+    count = len(run.log.evaluations)
+    return number, f"{more}; the best of {count}, which flatters" if count > 1 else more
 
 
 def _last_episodes(run: TrainingRun) -> tuple[str, str]:

@@ -56,6 +56,8 @@ class Leaf:
     """(*observation_shape), part of a larger array: copy it to keep it for long"""
     depth: int
     ended: bool
+    action: int
+    """The first on the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,4 +164,5 @@ class SearchResult:
             level.leaf_observations[action],
             level.depth,
             bool(level.leaf_ended[action]),
+            action,
         )

@@ -1,0 +1,188 @@
+"""Runs in directories: what they keep, how they go on, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adalook.cli import main
+from adalook.errors import ArgumentError, FileError
+from adalook.learning.dqn import DQN
+from adalook.learning.habits import Habits, read_habits, write_habits
+from adalook.learning.loop import Round
+from adalook.learning.qldqn import QLDQN
+from adalook.learning.runs import _Session, go_on, load_agent, start
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+OFTEN = Habits(
+    report_period_steps=20,
+    evaluation_period_steps=100,
+    evaluation_episodes=1,
+    checkpoint_period_steps=60,
+    tensorboard=False,
+    progress=False,
+)
+
+
+def lines_of(directory: Path, kind: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (directory / "log.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["kind"] == kind]
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, how: Any) -> None:
+    """Call `how` when the first round of this step was heard by all."""
+    hear = _Session.hear
+
+    def hear_and_stop(session: _Session, done: Round) -> None:
+        hear(session, done)
+        if done.step == step:
+            monkeypatch.setattr(_Session, "hear", hear)
+            how()
+
+    monkeypatch.setattr(_Session, "hear", hear_and_stop)
+
+
+def die() -> None:
+    raise RuntimeError("killed")
+
+
+def test_what_an_agent_saved_goes_on(tmp_path: Path) -> None:
+    agent = DQN(BREAKOUT, small_config(), seed=3)
+    agent.learn(steps=210).save(tmp_path / "run")
+    go_on(tmp_path / "run", steps=300, habits=OFTEN)
+    assert fingerprint(load_agent(tmp_path / "run")) == fingerprint(
+        DQN(BREAKOUT, small_config(), seed=3).learn(steps=300)
+    )
+    assert [line["step"] for line in lines_of(tmp_path / "run", "progress")] == [220, 240, 260, 280, 300]
+    assert [line["step"] for line in lines_of(tmp_path / "run", "evaluation")] == [300]
+
+
+def test_the_best_of_a_run_cannot_be_trained(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start(run, DQN(BREAKOUT, small_config()))
+    go_on(run, steps=100, habits=OFTEN)
+    before = sorted((run / "best").rglob("*"))
+    with pytest.raises(FileError, match=rf"holds only what an agent plays by.*--resume {run}\."):
+        go_on(run / "best", steps=200)
+    assert sorted((run / "best").rglob("*")) == before
+
+
+def test_a_run_that_is_resumed_without_a_word_is_watched_as_before(tmp_path: Path) -> None:
+    for name, stops in (("whole", [200]), ("parts", [90, 200])):
+        start(tmp_path / name, DQN(BREAKOUT, small_config(), seed=1))
+        for number, stop in enumerate(stops):
+            go_on(tmp_path / name, steps=stop, habits=None if number else OFTEN)
+    assert (tmp_path / "parts" / "log.jsonl").read_bytes() == (tmp_path / "whole" / "log.jsonl").read_bytes()
+
+
+def test_new_habits_are_kept_from_then_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start(run, DQN(BREAKOUT, small_config()))
+    go_on(run, steps=100, habits=OFTEN)
+    go_on(run, steps=200, habits=Habits(report_period_steps=8, evaluation_episodes=0, tensorboard=False))
+    go_on(run, steps=212)
+    steps = [line["step"] for line in lines_of(run, "progress")]
+    assert steps == [*range(20, 101, 20), *range(104, 212, 8)]
+    assert not (run / "tensorboard").exists()
+
+
+def test_a_run_without_habits_has_the_usual_ones(tmp_path: Path) -> None:
+    assert read_habits(tmp_path) is None
+    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    go_on(tmp_path / "run", steps=4)
+    assert read_habits(tmp_path / "run") == Habits(progress=False)
+
+
+def test_habits_are_read_as_they_were_written_but_for_the_line_of_progress(tmp_path: Path) -> None:
+    write_habits(tmp_path, Habits(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=True))
+    assert read_habits(tmp_path) == Habits(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=False)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"colour": 1}', '{"report_period_steps": 0}', '{"tensorboard": "no"}', "\xff"]
+)
+def test_damaged_habits_are_said_so(tmp_path: Path, text: str) -> None:
+    (tmp_path / "habits.json").write_text(text, encoding="latin-1")
+    with pytest.raises(FileError, match=r"habits\.json is damaged: got .*[^.]\. Remove it") as caught:
+        read_habits(tmp_path)
+    assert ".." not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("report_period_steps", 0),
+        ("evaluation_period_steps", -1),
+        ("evaluation_episodes", -1),
+        ("checkpoint_period_steps", 0),
+        ("checkpoint_period_steps", 1.5),
+        ("checkpoint_period_seconds", 0.0),
+        ("checkpoint_period_seconds", float("nan")),
+        ("tensorboard", "yes"),
+    ],
+)
+def test_habits_out_of_range_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ArgumentError, match=f"{name} .*expected"):
+        Habits(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "end", [{"steps": 0}, {"steps": -5, "seconds": 3.0}, {"seconds": 0.0}, {"seconds": float("nan")}]
+)
+def test_an_end_that_is_none_is_refused(tmp_path: Path, end: Any) -> None:
+    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    with pytest.raises(ArgumentError, match="training"):
+        go_on(tmp_path / "run", **end)
+
+
+def test_a_run_that_is_stopped_in_its_prior_says_how_far_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    small = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
+    interrupt(monkeypatch, 40, lambda: signal.raise_signal(signal.SIGTERM))
+    assert (
+        main(["train", BREAKOUT, "--steps", "80", "--prior", "train", "--prior-steps", "64", "--out", run, *small]) == 3
+    )
+    assert "the prior has trained for 40 steps, the agent for none yet" in capsys.readouterr().out
+    assert main(["train", "--resume", run, "--steps", "80"]) == 0
+    assert "80 steps in" in capsys.readouterr().out
+
+
+def events_of(directory: Path) -> list[int]:
+    """The steps at which TensorBoard shows a report."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(directory))
+    events.Reload()
+    return [event.step for event in events.Scalars("charts/epsilon")]
+
+
+def test_tensorboard_shows_every_report_once_however_often_a_run_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    habits = Habits(report_period_steps=20, checkpoint_period_steps=60, evaluation_episodes=0, progress=False)
+    start(run, QLDQN(BREAKOUT, small_config(prior="train", prior_steps=160)))
+    interrupt(monkeypatch, 100, die)  # the checkpoint is of step 60, events are there until 100
+    with pytest.raises(RuntimeError, match="killed"):
+        go_on(run, steps=40, habits=habits)
+    for stop in (40, 100):  # the agent's 40 and 100 are fewer than the prior's 160
+        go_on(run, steps=stop)
+    assert events_of(run / "tensorboard" / "prior") == list(range(20, 161, 20))
+    assert events_of(run / "tensorboard") == list(range(20, 101, 20))
+
+
+def test_what_cannot_be_read_is_said_in_whole_sentences(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start(run, DQN(BREAKOUT, small_config()))
+    go_on(run, steps=8, habits=OFTEN)
+    for path in (run / "checkpoints").glob("*/arrays.npz"):
+        path.write_bytes(b"")
+    with pytest.raises(FileError, match=r"no checkpoint of .* can be read") as caught:
+        go_on(run, steps=16)
+    assert ".." not in str(caught.value)
