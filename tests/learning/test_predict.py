@@ -8,6 +8,7 @@ import pytest
 
 from adalook.errors import ArgumentError
 from adalook.learning.dqn import DQN
+from adalook.learning.observations import as_batch
 from tests.learning.small import small_config
 
 FORMS = ["MinAtar/Breakout-v1", "MinAtar/Seaquest-v1"]
@@ -24,13 +25,13 @@ def test_minatar_pictures_are_read_as_gymnasium_shows_them_and_as_we_do(env: str
     world = agent.sim.twin()
     ours = world.reset(seed=1)
     theirs, _ = gymnasium.make(env, disable_env_checker=True).reset(seed=1)
-    rows, single = agent._as_batch(theirs)
+    rows, single = as_batch(theirs, agent.sim)
     assert single
     assert rows.shape == (1, *ours.shape)
     assert rows.dtype == ours.dtype
-    shown, _ = agent._as_batch(np.moveaxis(ours, 0, -1).astype(bool)[None])
+    shown, _ = as_batch(np.moveaxis(ours, 0, -1).astype(bool)[None], agent.sim)
     assert np.array_equal(shown[0], ours)
-    assert np.array_equal(agent._as_batch(ours)[0][0], ours)
+    assert np.array_equal(as_batch(ours, agent.sim)[0][0], ours)
     assert np.array_equal(rows[0].sum(axis=(1, 2)) > 0, theirs.any(axis=(0, 1)))
 
 

@@ -30,7 +30,8 @@ from adalook.learning.config import Config, config_for
 from adalook.learning.description import DESCRIPTION, FORMAT, read_description, write_description
 from adalook.learning.evaluate import Evaluation, Watcher, evaluate
 from adalook.learning.loop import Round, Trainer
-from adalook.learning.network import Evaluator, TableTrunk
+from adalook.learning.network import Evaluator
+from adalook.learning.observations import as_batch, refuse_unknown_states
 from adalook.learning.optimiser import make_optimiser
 from adalook.learning.parts import device_of, network_of, replay_of, world_of
 from adalook.learning.quantile import BufferRanks
@@ -167,7 +168,8 @@ class Agent(ABC):
         del state, episode_start
         if isinstance(observation, Simulator):
             return self._decide_live(observation, deterministic), None
-        rows, single = self._as_batch(observation)
+        refuse_unknown_states(observation, self.network)
+        rows, single = as_batch(observation, self.sim)
         actions = self.evaluator.action_values(rows, self.depths[0]).argmax(axis=1)
         chosen = np.where(self._no_random_actions(len(rows), deterministic), actions, self._random_actions(len(rows)))
         return (int(chosen[0]) if single else chosen), None
@@ -184,32 +186,6 @@ class Agent(ABC):
     def _no_random_actions(self, count: int, deterministic: bool) -> np.ndarray[Any, Any]:
         draws: np.ndarray[Any, Any] = self._predictions.random(count)
         return draws >= (0.0 if deterministic else self.config.evaluation_epsilon)
-
-    def _as_batch(self, observation: Any) -> tuple[np.ndarray[Any, Any], bool]:
-        """Observations as (n, *observation_shape), and whether it was one alone.
-
-        As Gymnasium shows them they are taken too: pictures with their channels last, the number of a state as it is.
-        Where the shape does not tell first from last, the type does: MinAtar's own pictures are of bool, ours are not.
-        """
-        array, shape, dtype = np.asarray(observation), self.sim.observation_shape, self.sim.observation_dtype
-        if array.shape == () and shape == (1,):
-            array = array[None]
-        if array.dtype.kind not in "biuf":
-            raise ArgumentError("this observation does not fit", expected="numbers", got=repr(observation))
-        if (
-            isinstance(self.network.trunk, TableTrunk)
-            and not np.isin(array, np.arange(self.network.trunk.features)).all()
-        ):
-            states = f"whole numbers 0..{self.network.trunk.features - 1}"
-            raise ArgumentError("this observation is no state of the table", expected=states, got=repr(observation))
-        last = (*shape[1:], shape[0])
-        for candidate in (array[None], array):
-            shown = candidate.shape[1:]
-            if shown == shape and not (shown == last and len(shape) == 3 and array.dtype == bool):
-                return np.ascontiguousarray(candidate, dtype), candidate.ndim > array.ndim
-            if len(shape) == 3 and shown == last:
-                return np.ascontiguousarray(np.moveaxis(candidate, -1, 1), dtype), candidate.ndim > array.ndim
-        raise ArgumentError("this observation does not fit", expected=f"{shape}, or a batch of such", got=array.shape)
 
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, epsilon: float | None = None, watcher: Watcher | None = None
