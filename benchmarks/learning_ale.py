@@ -1,7 +1,7 @@
 """Real training on Atari for some minutes: `python -m benchmarks.learning ale`. Does it hold, how fast, does it leak?
 
 Each agent is a run in a directory of its own with log, TensorBoard events and a checkpoint every five minutes, two at a
-time on one core each. Given again, the command goes on from the checkpoints. Every minute a thread in the process looks
+time unless told otherwise, with one thread each. Given again, the command goes on from the checkpoints. Every minute a thread in the process looks
 at it from the side. The report goes to `results/learning/ale.{md,json}`.
 """
 
@@ -28,7 +28,6 @@ Record = dict[str, Any]
 GAMES = ("Breakout", "Tutankham")
 AGENTS: dict[str, int | None] = {"dqn-0": 0, "dqn-1": 1, "qldqn": None}
 """The depth of each agent's trees; None: QL-DQN."""
-WORKERS = 2
 STOP_SECONDS = 120.0
 """How long a child may take to write its last checkpoint."""
 
@@ -44,12 +43,12 @@ def start(game: str, agent: str, minutes: float, run: Path) -> subprocess.Popen[
     )
 
 
-def train_all(game: str, minutes: float, runs: Path, console: Console) -> bool:
+def train_all(game: str, minutes: float, workers: int, runs: Path, console: Console) -> bool:
     """Run every agent; whether all of them came to their end."""
     waiting, running, all_well = list(AGENTS), dict[str, subprocess.Popen[bytes]](), True
     try:
         while waiting or running:
-            while waiting and len(running) < WORKERS:
+            while waiting and len(running) < workers:
                 agent = waiting.pop(0)
                 console.print(f"{agent} on {game}: {minutes:g} min of training")
                 running[agent] = start(game, agent, minutes, runs / f"{game}--{agent}")
@@ -70,6 +69,7 @@ def main(words: list[str], console: Console) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.learning ale", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--game", choices=GAMES, default="Breakout")
     parser.add_argument("--minutes", type=float, default=15.0, help="of training, per agent")
+    parser.add_argument("--workers", type=int, default=2, help="runs at a time")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "ale", help="where checkpoints and logs go")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "learning")
     parser.add_argument("--report-only", action="store_true")
@@ -79,7 +79,7 @@ def main(words: list[str], console: Console) -> int:
     all_well = True
     try:
         if not args.report_only:
-            all_well = train_all(args.game, args.minutes, args.runs, console)
+            all_well = train_all(args.game, args.minutes, args.workers, args.runs, console)
     except KeyboardInterrupt:
         console.print("interrupted, and saved: the same command goes on from there")
         return 3
