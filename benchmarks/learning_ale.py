@@ -1,8 +1,8 @@
 """Real training on Atari for some minutes: `python -m benchmarks.learning ale`. Does it hold, how fast, does it leak?
 
 Each agent is a run in a directory of its own with log, TensorBoard events and a checkpoint every five minutes, two at a
-time unless told otherwise, with one thread each. Given again, the command goes on from the checkpoints. Every minute a thread in the process looks
-at it from the side. The report goes to `results/learning/ale.{md,json}`.
+time unless told otherwise, with one thread each. Given again, the command goes on from the checkpoints. Every minute a
+thread in the process looks at it from the side. The report goes to `results/learning/ale.{md,json}`.
 """
 
 from __future__ import annotations

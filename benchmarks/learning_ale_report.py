@@ -84,8 +84,9 @@ def markdown(game: str, found: dict[str, Record]) -> str:
         f"# Training on Atari: {game}",
         "",
         "`python -m benchmarks.learning ale`: real runs with log, TensorBoard events and a checkpoint every five "
-        "minutes; two at a time, one core each, without overlap. The Atari preset, but a replay memory of 100,000 "
-        "transitions and learning from step 1,000 on, since the preset's 80,000 would be most of the run.",
+        "minutes; several at a time, with one thread each and without overlap. The Atari preset, but a replay memory "
+        "of 100,000 transitions, ε that falls over 10,000 steps and learning from step 1,000 on, since the preset's "
+        "numbers are for days.",
         "",
         "*Beyond the replay*: resident memory less the replay memory's own count of its bytes. *Growth* is that of the "
         "second half of the run, by a straight line; above 5 % it counts as a leak.",
