@@ -45,7 +45,7 @@ bench-learning: .venv/ready  ## QL-DQN against DQN of depth 0 to 3, going on whe
 bench-ale: .venv/ready  ## real training runs on Atari for 15 minutes each, into results/
 	$(BIN)/python -m benchmarks.learning ale
 
-bench-throughput: .venv/bench-ready .venv-cleanrl  ## training steps per second against Stable-Baselines3 and CleanRL, into results/
+bench-throughput: .venv/bench-ready .venv/cleanrl/ready  ## training steps per second against Stable-Baselines3 and CleanRL, into results/
 	$(BIN)/python -m benchmarks.throughput
 
 bench-start: .venv/ready  ## what importing and the first solve cost
@@ -62,14 +62,15 @@ setup: .venv/ready  ## only set up .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
 
-.venv-cleanrl: .venv/ready benchmarks/cleanrl.txt  # a Python for a script of 2021: Gym as it was, ROMs from today's ALE
-	rm -rf $@
-	$(PYTHON) -m venv $@
-	$@/bin/pip install --quiet 'setuptools<66' 'wheel<0.38'
-	$@/bin/pip install --quiet --no-build-isolation gym==0.21.0
-	$@/bin/pip install --quiet --requirement benchmarks/cleanrl.txt
-	$@/bin/ale-import-roms .venv/lib/python3*/site-packages/ale_py/roms >/dev/null
+# A Python for a script of 2021: Gym as it was, ROMs from today's ALE.
+.venv/cleanrl/ready: .venv/ready benchmarks/cleanrl.txt
+	rm -rf .venv/cleanrl
+	$(PYTHON) -m venv .venv/cleanrl
+	.venv/cleanrl/bin/pip install --quiet 'setuptools<66' 'wheel<0.38'
+	.venv/cleanrl/bin/pip install --quiet --no-build-isolation gym==0.21.0
+	.venv/cleanrl/bin/pip install --quiet --requirement benchmarks/cleanrl.txt
+	.venv/cleanrl/bin/ale-import-roms .venv/lib/python3*/site-packages/ale_py/roms >/dev/null
 	touch $@
 
 clean:  ## remove what was set up and made
-	rm -rf .venv .venv-cleanrl demo report build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo report build .mypy_cache .ruff_cache .pytest_cache .hypothesis

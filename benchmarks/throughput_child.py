@@ -1,18 +1,15 @@
-"""One contender in a process of its own: `python -m benchmarks.throughput_child < job.json`; the last line is JSON."""
+"""One contender in a process of its own, `python -m benchmarks.throughput_child`; see `throughput_job`."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 import warnings
-from typing import Any
 
-from benchmarks.throughput_job import Job, Watch
+from benchmarks.throughput_job import Job, Watch, say, told
 
 
-def ours(job: Job) -> dict[str, Any]:
-    """DQN of depth 0 with the preset of the family; what the job says overrides it."""
+def ours(job: Job) -> int:
+    """DQN of depth 0 with the preset of the family; what the job says overrides it. All updates it made."""
     import adalook as al
     from adalook.learning.config import config_for
 
@@ -30,26 +27,25 @@ def ours(job: Job) -> dict[str, Any]:
         envs=job.envs,
         threads=job.threads,
     )
-    watch = Watch(job.first_step, job.last_step)
+    watch = Watch(job)
     updates = 0
     for done in al.DQN(job.env, config, depth=0, seed=job.seed).rounds():
         updates += len(done.updates)
         if watch.stops_at(done.step):
             break
-    assert watch.record is not None
-    return watch.record | {"updates_in_all": updates}
+    return updates
 
 
 def main() -> None:
-    job = Job(**json.load(sys.stdin))
+    job = told()
     warnings.simplefilter("ignore")
     if job.contender == "adalook":
-        record = ours(job)
+        updates = ours(job)
     else:
         from benchmarks.throughput_sb3 import stable_baselines3
 
-        record = stable_baselines3(job)
-    print(json.dumps(record))
+        updates = stable_baselines3(job)
+    say({"updates_in_all": updates})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""CleanRL's own dqn_atari.py, as pip installs it, under a watch: `PYTHON throughput_cleanrl.py < job.json`.
+"""CleanRL's own dqn_atari.py, as pip installs it, under a watch: `PYTHON throughput_cleanrl.py`; see `throughput_job`.
 
-Runs in CleanRL's Python (`make .venv-cleanrl`), which has another Gym than ours, so it imports neither adalook nor the
-rest of the benchmarks as a package. The script is not touched: only what it calls is. It wants the answers of Gym 0.21,
-and the oldest ALE for today's Python gives those of 0.26; and the watch is shown the steps by the worlds it moves.
+Runs in CleanRL's Python (`make .venv/cleanrl/ready`), which has another Gym than ours, so it imports neither adalook
+nor the rest of the benchmarks as a package. The script is not touched: only what it calls is. It wants the answers of
+Gym 0.21, and the oldest ALE for today's Python gives those of 0.26; and the watch is shown the steps by the worlds it
+moves.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import runpy
 import sys
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from throughput_job import Job, Watch
+from throughput_job import FAR_AWAY, Job, Watch, told
 
 
 class Measured(Exception):
@@ -66,11 +66,11 @@ def watch_worlds(watch: Watch) -> None:
 
 
 def flags(job: Job) -> list[str]:
-    """The job in the script's words. So many steps that its schedules do not end before the watch stops."""
+    """The job in the script's words."""
     game = job.env.removeprefix("ALE/").removesuffix("-v5")
     settings = {
         "gym-id": f"{game}NoFrameskip-v4",
-        "total-timesteps": 2 * job.last_step,
+        "total-timesteps": FAR_AWAY,
         "learning-rate": job.learning_rate,
         "buffer-size": job.buffer_transitions,
         "gamma": job.discount,
@@ -86,15 +86,15 @@ def flags(job: Job) -> list[str]:
 
 
 def main() -> None:
-    job = Job(**json.load(sys.stdin))
+    job = told()
     package = importlib.util.find_spec("cleanrl")
     if package is None or package.origin is None:
-        sys.exit("this Python has no CleanRL; `make .venv-cleanrl` makes one that has")
+        sys.exit("this Python has no CleanRL; `make .venv/cleanrl/ready` makes one that has")
     import torch
 
     torch.set_num_threads(job.threads)
     answer_as_before()
-    watch = Watch(job.first_step, job.last_step)
+    watch = Watch(job)
     watch_worlds(watch)
     script = Path(package.origin).with_name("dqn_atari.py")
     sys.argv = [str(script), *flags(job)]
@@ -104,8 +104,7 @@ def main() -> None:
         try:
             runpy.run_path(str(script), run_name="__main__")
         except Measured:
-            print(json.dumps(watch.record), flush=True)
-        os.chdir(before)
+            os.chdir(before)
 
 
 if __name__ == "__main__":

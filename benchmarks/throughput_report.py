@@ -9,14 +9,15 @@ BUSY_LOAD = 0.5
 """A load average above this, before the run, means that others use the machine."""
 
 FAIRNESS = (
-    "One run each, on one machine with two cores, on the CPU. Steps are agent steps: decisions of the agent, four "
-    "frames each on Atari. The watch runs once learning goes on, so starting, compiling and filling the memory are not "
-    "in it.",
+    "One run, on one machine with two cores, on the CPU. Steps are agent steps: decisions of the agent, four frames "
+    "each on Atari. All contenders are alive at the same time, each in a process of its own, and train by turns, once "
+    "each has learnt for a while: starting, compiling and filling the memory are not in the figures. A ratio is taken "
+    "in every turn and the median counts, so that neighbours who slow the machine down slow both sides of it.",
     "The same for all: the world (no sticky actions, minimal action set, lost lives as ends, clipped rewards, 84×84 "
     "grey by area, four frames stacked; MinAtar's own games), the network, the optimiser, batch, updates per step, "
     "buffer, discount, target period, and 5 % random actions.",
-    "Each as its users run it: ours with its preset for the family (eight worlds that act together; on Atari targets "
-    "are computed on the second core while gradients are on the first). SB3 and CleanRL may use both cores too: the "
+    "Each as its users run it: ours with its preset for the family (eight worlds that act together; on Atari both "
+    "cores share targets and gradients). SB3 and CleanRL may use both cores too: the "
     "table has them with one thread and with two, SB3 with one world, its default, and with eight, "
     "which batches its passes as ours are batched and updates as often per step. Ours is held against the fastest.",
     "What differs: SB3 and CleanRL clip the gradient's norm (without a switch for it), and press FIRE after a reset; "
@@ -25,10 +26,6 @@ FAIRNESS = (
     "CleanRL is `dqn_atari.py` of its last release on PyPI, 0.4.8, as it is, with today's torch, Gym 0.21, which it "
     "wants, and ALE 0.8.1, whose answers are put in that Gym's form.",
 )
-
-
-def verdict(goal: list[Any]) -> str:
-    return f"goal {goal[0]:g}×: {'met' if goal[1] else '**missed**'}"
 
 
 def line(setting: Record) -> str:
@@ -43,10 +40,12 @@ def line(setting: Record) -> str:
 
 
 def verdicts(case: Record) -> str:
-    """All ratios of a case in a line."""
+    """All goals of a case in a line."""
     shown = [
-        f"{ratio:.2f}× {peer} ({verdict(case['goals'][peer])})" if ratio is not None else f"{peer}: did not run"
-        for peer, ratio in case["ratios"].items()
+        f"{peer}: did not run"
+        if goal is None
+        else f"{goal['ratio']:.2f}× {peer} (goal {goal['goal']:g}×: {'met' if goal['met'] else '**missed**'})"
+        for peer, goal in case["goals"].items()
     ]
     return "ours: " + "; ".join(shown)
 
@@ -59,8 +58,8 @@ def markdown(results: Record, stem: str) -> str:
         "# Training steps per second, side by side",
         "",
         f"Made by `python -m benchmarks.throughput` on {about['date']}: {about['cpu']}, {about['cores']} cores, Python "
-        f"{about['python']}, {versions}. Plain DQN (depth 0). Medians of {results['repeats']} turns, each run in a "
-        f"process of its own; all numbers are in `{stem}.json`.",
+        f"{about['python']}, {versions}. Plain DQN (depth 0). Medians of {results['turns']} turns, with the "
+        f"range of the ratios in brackets; all numbers are in `{stem}.json`.",
         "",
     ]
     if about["load_before"] > BUSY_LOAD:
@@ -78,23 +77,26 @@ def _case(case: Record) -> list[str]:
         f"{verdicts(case)}.".replace("ours:", "Ours makes", 1),
         "",
         f"Batches of {shared['batch_transitions']}, an update every {shared['update_period_steps']} steps, a buffer of "
-        f"{shared['buffer_transitions']:,}, learning from step {shared['learning_starts_steps']:,}, timed over "
-        f"{shared['measured_steps']:,} steps from step "
+        f"{shared['buffer_transitions']:,}, learning from step {shared['learning_starts_steps']:,}, turns of "
+        f"{shared['turn_steps']:,} steps from step "
         f"{shared['learning_starts_steps'] + shared['warm_up_steps']:,} on.",
         "",
         "| | worlds | threads | steps per second | ours makes | processor ms per step |",
         "|---|---:|---:|---:|---:|---:|",
     ]
-    mine = next((one for one in case["settings"] if "failure" not in one), None)
     for setting in case["settings"]:
         name = f"| {setting['contender']} | {setting['envs']} | {setting['threads']} |"
         if "failure" in setting:
             rows.append(f"{name} {setting['failure']} | | |")
             continue
-        rate = setting["steps_per_second"]
-        ratio = "" if mine is None or setting is mine else f"{mine['steps_per_second'] / rate:.2f}×"
-        rows.append(f"{name} {rate:,.0f} | {ratio} | {1e3 * setting['processor_seconds_per_step']:.2f} |")
+        ratio = f"{setting['ratio']:.2f}× [{_range(setting['ratios'])}]" if "ratio" in setting else ""
+        processor = 1e3 * setting["processor_seconds_per_step"]
+        rows.append(f"{name} {setting['steps_per_second']:,.0f} | {ratio} | {processor:.2f} |")
     return [*rows, ""]
+
+
+def _range(ratios: list[float]) -> str:
+    return f"{min(ratios):.2f}–{max(ratios):.2f}"
 
 
 def _worlds(setting: Record) -> str:

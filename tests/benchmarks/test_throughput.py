@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
 import sys
 import time
 from pathlib import Path
@@ -11,55 +13,59 @@ from typing import Any
 import pytest
 
 from benchmarks import throughput_report as report
-from benchmarks.throughput import CASES, CLEANRL, OURS, SB3, Case, middle, run, summary
+from benchmarks.throughput import CASES, CLEANRL, OURS, SB3, Case, middle, summary
+from benchmarks.throughput_contender import CLEANRL_PYTHON, Contender
 from benchmarks.throughput_job import Watch
 
 ATARI, MINATAR = CASES
 
 
-def setting(contender: str, rate: float, *, threads: int = 1) -> dict[str, Any]:
-    return {
-        "contender": contender,
-        "envs": 1,
-        "threads": threads,
-        "steps_per_second": rate,
-        "processor_seconds_per_step": 0.01,
-    }
+def setting(contender: str, *rates: float, threads: int = 1) -> dict[str, Any]:
+    job = MINATAR.job(contender, 1, threads)
+    return middle(job, [{"steps": 100, "seconds": 100 / rate, "processor_seconds": 1.0} for rate in rates])
 
 
-def test_the_watch_times_what_lies_between_two_steps() -> None:
-    watch = Watch(first_step=10, last_step=20)
+def test_the_watch_times_turns_and_waits_between_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Case(MINATAR.env, learning_starts_steps=6, warm_up_steps=4, turn_steps=10, goals={})
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n\n"))
+    watch = Watch(case.job(OURS, 1, 1))
     assert not watch.stops_at(8)
     time.sleep(0.05)
-    assert not watch.stops_at(12)
-    assert not watch.stops_at(16)
-    assert watch.stops_at(24)
-    assert watch.record is not None
-    assert watch.record["steps"] == 12
-    assert 0.0 < watch.record["seconds"] < 0.05
-    assert watch.stops_at(28)
-    assert watch.record["steps"] == 12
+    assert [watch.stops_at(step) for step in (12, 16, 24, 30)] == [False] * 4
+    assert watch.stops_at(35)  # nobody gives a third turn
+    ready, first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert ready == {"ready": 12}
+    assert (first["steps"], second["steps"]) == (12, 11)
+    assert 0.0 < first["seconds"] < 0.05
 
 
 def test_the_fastest_setting_of_a_peer_counts() -> None:
     case = summary(ATARI, [setting(OURS, 150.0), setting(SB3, 50.0), setting(SB3, 120.0, threads=2)])
-    assert case["ratios"][SB3] == pytest.approx(1.25)
-    assert case["goals"][SB3] == [1.5, False]
+    assert case["goals"][SB3] == {"goal": 1.5, "ratio": pytest.approx(1.25), "met": False}
     assert case["goals"][CLEANRL] is None
     assert "1.25× Stable-Baselines3 (goal 1.5×: **missed**)" in report.verdicts(case)
     assert "CleanRL: did not run" in report.verdicts(case)
 
 
+def test_ratios_are_taken_turn_by_turn() -> None:
+    """The machine was slow in the second turn, for both, and ours alone was disturbed in the third."""
+    case = summary(MINATAR, [setting(OURS, 400.0, 100.0, 200.0), setting(SB3, 200.0, 50.0, 200.0)])
+    assert case["settings"][1]["ratios"] == pytest.approx([2.0, 2.0, 1.0])
+    assert case["goals"][SB3]["ratio"] == pytest.approx(2.0)
+
+
 def test_a_goal_that_is_reached_is_met() -> None:
     case = summary(MINATAR, [setting(OURS, 400.0), setting(SB3, 200.0)])
-    assert case["goals"][SB3] == [2.0, True]
+    assert case["goals"][SB3]["met"]
 
 
-def test_the_median_run_stands_for_a_setting_and_a_failure_for_all() -> None:
+def test_the_median_turn_stands_for_a_setting_and_a_failure_for_all() -> None:
     job = MINATAR.job(OURS, 8, 1)
-    runs = [{"steps": 10, "seconds": seconds, "processor_seconds": 1.0} for seconds in (1.0, 5.0, 2.0)]
-    assert middle(job, runs)["steps_per_second"] == 5.0
-    assert middle(job, [*runs, {"failure": "no answer"}]) == {
+    turns = [{"steps": 10, "seconds": seconds, "processor_seconds": 1.0} for seconds in (1.0, 5.0, 2.0)]
+    assert middle(job, turns)["steps_per_second"] == 5.0
+    assert middle(job, [*turns, {"failure": "no answer"}]) == {
         "contender": OURS,
         "envs": 8,
         "threads": 1,
@@ -78,19 +84,21 @@ def test_the_page_shows_every_setting_and_why_one_did_not_run() -> None:
     about["versions"] = dict.fromkeys(("torch", "stable_baselines3", "ale-py"), "1")
     failed = {"contender": CLEANRL, "envs": 1, "threads": 1, "failure": "no such thing"}
     case = summary(ATARI, [setting(OURS, 150.0), setting(SB3, 75.0), failed])
-    page = report.markdown({"machine": about, "repeats": 3, "cases": [case]}, "throughput")
+    page = report.markdown({"machine": about, "turns": 3, "cases": [case]}, "throughput")
     assert "| adalook | 1 | 1 | 150 |  | 10.00 |" in page
-    assert "| Stable-Baselines3 | 1 | 1 | 75 | 2.00× | 10.00 |" in page
+    assert "| Stable-Baselines3 | 1 | 1 | 75 | 2.00× [2.00–2.00] | 10.00 |" in page
     assert "| CleanRL | 1 | 1 | no such thing | | |" in page
     assert "provisional" not in page
     about["load_before"] = 3.0
-    assert "provisional" in report.markdown({"machine": about, "repeats": 3, "cases": [case]}, "throughput")
+    assert "provisional" in report.markdown({"machine": about, "turns": 3, "cases": [case]}, "throughput")
 
 
 def test_cleanrl_says_why_it_is_not_there(tmp_path: Path) -> None:
     job = ATARI.job(CLEANRL, 1, 1)
-    assert "make .venv-cleanrl" in run(job, tmp_path / "no-python")["failure"]
-    assert "no CleanRL" in run(job, Path(sys.executable))["failure"]
+    with Contender(job, tmp_path / "no-python") as absent, Contender(job, Path(sys.executable)) as elsewhere:
+        assert "make .venv/cleanrl/ready" in absent.ready()["failure"]
+        for answer in (elsewhere.ready(), elsewhere.turn()):  # what failed once fails ever after
+            assert "no CleanRL" in answer["failure"]
 
 
 @pytest.mark.parametrize("contender", [OURS, SB3])
@@ -98,10 +106,22 @@ def test_contenders_update_as_often(contender: str) -> None:
     """Every step from the first of learning to the last that is measured, up to what one round of worlds brings."""
     if contender == SB3:
         pytest.importorskip("stable_baselines3")
-    case = Case(MINATAR.env, 64, 16, 64, {SB3: 2.0})
-    record = run(case.job(contender, 8, 1))
-    assert "failure" not in record, record
-    assert record["steps"] == 64
-    assert record["updates_in_all"] == pytest.approx(80, abs=16)
-    assert record["seconds"] > 0.0
-    assert record["processor_seconds"] > 0.0
+    case = Case(MINATAR.env, 64, 16, 32, {SB3: 2.0})
+    with Contender(case.job(contender, 8, 1)) as alive:
+        assert alive.ready() == {"ready": 80}
+        for _ in range(2):
+            turn = alive.turn()
+            assert "failure" not in turn, turn
+            assert turn["steps"] == 32
+            assert turn["seconds"] > 0.0
+            assert turn["processor_seconds"] > 0.0
+        assert alive.end()["updates_in_all"] == pytest.approx(80, abs=16)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CLEANRL_PYTHON.exists(), reason="make .venv/cleanrl/ready")
+def test_cleanrl_takes_its_turns() -> None:
+    case = dataclasses.replace(ATARI, learning_starts_steps=64, warm_up_steps=16, turn_steps=16)
+    with Contender(case.job(CLEANRL, 1, 1)) as alive:
+        assert "ready" in alive.ready()
+        assert [alive.turn()["steps"] for _ in range(2)] == [16, 16]

@@ -76,7 +76,10 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--report-period-steps", "0"], "report_period_steps is"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--checkpoint-period-steps", "0"], "checkpoint_period_steps is"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--evaluation-episodes", "-1"], "evaluation_episodes is"),
-        ([BREAKOUT, "--steps", "-5", "--seconds", "3", "--out", "RUN"], "expected steps >= 1, got -5"),
+        (
+            [BREAKOUT, "--steps", "-5", "--seconds", "3", "--out", "RUN"],
+            "expected a whole number >= 1, got -5",
+        ),
         ([BREAKOUT, "--seconds", "nan", "--out", "RUN"], "got nan"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "0"], "no fixed depth"),
     ],

@@ -79,7 +79,7 @@ def test_random_actions_come_as_often_as_asked_for() -> None:
 
 @pytest.mark.parametrize("episodes", [0, 1.5, True, None])
 def test_no_episodes_are_refused(episodes: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"needs episodes: expected .*, got "):
+    with pytest.raises(ArgumentError, match=r"number of episodes is wrong: expected .*, got "):
         play(episodes=episodes)
 
 

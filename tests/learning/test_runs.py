@@ -135,7 +135,7 @@ def test_habits_out_of_range_are_refused(name: str, value: Any) -> None:
 )
 def test_an_end_that_is_none_is_refused(tmp_path: Path, end: Any) -> None:
     start(tmp_path / "run", DQN(BREAKOUT, small_config()))
-    with pytest.raises(ArgumentError, match="training"):
+    with pytest.raises(ArgumentError, match="is wrong"):
         go_on(tmp_path / "run", **end)
 
 

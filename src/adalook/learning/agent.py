@@ -55,9 +55,8 @@ class Agent(ABC):
     kind: ClassVar[str]
 
     def __init__(self, env: Any, config: Config | None, *, depths: Iterable[int], seed: int) -> None:
-        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-            raise ArgumentError("the seed is wrong", expected="a whole number >= 0", got=repr(seed))
-        self.env, self.config, self.seed = env, config_for(env) if config is None else config, int(seed)
+        self.env, self.config = env, config_for(env) if config is None else config
+        self.seed: int = settings.whole(0).checked("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.depths = tuple(depths)
         self.sim = world_of(env, self.config)

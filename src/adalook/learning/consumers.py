@@ -85,7 +85,7 @@ class Reporter:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._tally.load_state(state["tally"])
-        self._schedule.last_step = state.get("last_step", self._schedule.last_step)  # older checkpoints have none
+        self._schedule.last_step = state["last_step"]
 
 
 EVALUATION_SEEDS = 1_000_000
@@ -135,7 +135,7 @@ class PeriodicEvaluation:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.best_score = state["best_score"]
-        self._schedule.last_step = state.get("last_step", self._schedule.last_step)
+        self._schedule.last_step = state["last_step"]
 
 
 class Checkpoints:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
-from adalook.errors import ArgumentError
+from adalook.learning import settings
 from adalook.learning.acting import Actor, TreeActor, ValueActor
 from adalook.learning.agent import Agent
 from adalook.learning.config import DEEPEST, Config
@@ -26,12 +24,10 @@ class DQN(Agent):
     kind = "dqn"
 
     def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
-        if not isinstance(depth, int | np.integer) or isinstance(depth, bool) or not 0 <= depth <= DEEPEST:
-            raise ArgumentError("the depth is wrong", expected=f"a whole number 0..{DEEPEST}", got=repr(depth))
-        super().__init__(env, config, depths=(int(depth),), seed=seed)
-        self.depth = int(depth)
+        self.depth: int = settings.whole(0, DEEPEST).checked("the depth", depth)
+        super().__init__(env, config, depths=(self.depth,), seed=seed)
         self._actor: Actor
-        if depth == 0:
+        if self.depth == 0:
             self._actor = ValueActor(self.evaluator)
         else:
             self._actor = TreeActor(

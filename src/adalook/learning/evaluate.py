@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from adalook.arrays import FloatArray
-from adalook.errors import ArgumentError
+from adalook.learning import settings
 from adalook.learning.acting import NO_ACTION, Actor, Decision
-from adalook.search.rule import is_number, is_whole
 from adalook.simulators.base import Simulator
 
 Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]
@@ -70,7 +69,9 @@ def evaluate(
 
     Episode i draws all it needs from (seed, i), so that the others do not matter to it.
     """
-    _check(episodes, epsilon, seed)
+    episodes = settings.whole(1).checked("the number of episodes", episodes)
+    epsilon = settings.fraction.checked("the share of random actions (epsilon)", epsilon)
+    seed = settings.whole(0).checked("the seed of the evaluation", seed)
     waiting = iter(range(episodes))
     playing = [_begin(sim.twin(), number, seed) for number in itertools.islice(waiting, worlds)]
     played: list[_Play] = []
@@ -96,17 +97,6 @@ def evaluate(
         np.array([play.steps for play in played], np.float64),
         dict(sorted(depths.items())),
     )
-
-
-def _check(episodes: Any, epsilon: Any, seed: Any) -> None:
-    if not is_whole(episodes) or episodes < 1:
-        raise ArgumentError("an evaluation needs episodes", expected="a whole number >= 1", got=repr(episodes))
-    if not is_number(epsilon) or not 0.0 <= epsilon <= 1.0:
-        raise ArgumentError(
-            "the share of random actions (epsilon) is wrong", expected="a number in [0, 1]", got=repr(epsilon)
-        )
-    if not is_whole(seed) or seed < 0:
-        raise ArgumentError("the seed of the evaluation is wrong", expected="a whole number >= 0", got=repr(seed))
 
 
 def _begin(world: Simulator, number: int, seed: int) -> _Play:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError, FileError
+from adalook.learning import settings
 from adalook.learning.agent import Agent
 from adalook.learning.checkpoint import Checkpoint, RunDirectory, warn
 from adalook.learning.consumers import Checkpoints, PeriodicEvaluation, Reporter, Stateful
@@ -118,11 +119,10 @@ def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float
     """The step and the second that training ends with; None: not because of it."""
     if steps is None and seconds is None:
         raise ArgumentError("training needs an end", expected="steps, seconds or both")
-    if steps is not None and not steps >= 1:
-        raise ArgumentError("training ends before it begins", expected="steps >= 1", got=steps)
-    if seconds is not None and not 0.0 < seconds < np.inf:
-        raise ArgumentError("training has no such end", expected="seconds, a number > 0", got=seconds)
-    return np.inf if steps is None else steps, np.inf if seconds is None else seconds
+    return (
+        np.inf if steps is None else settings.whole(1).checked("steps", steps),
+        np.inf if seconds is None else settings.positive.checked("seconds", seconds),
+    )
 
 
 def _prior_steps(agent: Agent) -> int:
