@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from adalook.learning.gradients import Autograd, ByHand, slopes_of
+from adalook.learning.at_once import AtOnce
+from adalook.learning.by_hand import MinAtarByHand, NatureByHand
+from adalook.learning.gradients import Autograd, Slopes, slopes_of
 from adalook.learning.minatar_kernels import KERNELS, convolution_gradients, convolve
-from adalook.learning.network import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork
+from adalook.learning.network import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork, pictures
+from adalook.learning.optimiser import Gradients
 
 CPU = torch.device("cpu")
 
 
-def pictures(rng: np.random.Generator, shape: tuple[int, ...], lit: float) -> np.ndarray:
+def lit_cells(rng: np.random.Generator, shape: tuple[int, ...], lit: float) -> np.ndarray:
     return (rng.random(shape) < lit).astype(np.uint8)
 
 
@@ -24,7 +27,7 @@ def pictures(rng: np.random.Generator, shape: tuple[int, ...], lit: float) -> np
 def test_the_convolution_is_pytorchs(shape: tuple[int, ...], lit: float) -> None:
     rng = np.random.default_rng(0)
     n, channels, height, width = shape
-    seen = pictures(rng, shape, lit)
+    seen = lit_cells(rng, shape, lit)
     weight = rng.normal(size=(KERNELS, 9 * channels)).astype(np.float32)
     bias = rng.normal(size=KERNELS).astype(np.float32)
     outputs = np.empty((n, height - 2, (width - 2) * KERNELS), np.float32)
@@ -52,47 +55,62 @@ def test_cells_need_not_be_bits() -> None:
     np.testing.assert_allclose(compiled.numpy(), trunk(numbers).detach().numpy(), atol=1e-5)
 
 
+def gradients(way: Slopes, slopes: np.ndarray) -> dict[str, Any]:
+    """All of them; each is handed over once."""
+    pieces: list[Gradients] = []
+    way.descend(slopes, lambda piece: pieces.append({name: g if g is None else g.clone() for name, g in piece.items()}))
+    assert len({name for piece in pieces for name in piece}) == sum(map(len, pieces))
+    return {name: gradient for piece in pieces for name, gradient in piece.items()}
+
+
+def assert_same(got: dict[str, Any], expected: dict[str, Any], network: QNetwork, tolerance: float) -> None:
+    assert got.keys() == expected.keys() == dict(network.named_parameters()).keys()
+    for name, gradient in expected.items():
+        if gradient is None:
+            assert got[name] is None
+        else:
+            torch.testing.assert_close(got[name], gradient, atol=tolerance, rtol=1e-4)
+
+
 @pytest.mark.parametrize("heads", [("2",), ("1", "3")])
-def test_by_hand_as_by_autograd(heads: tuple[str, ...]) -> None:
+def test_minatars_network_as_by_autograd(heads: tuple[str, ...]) -> None:
     rng = np.random.default_rng(2)
     network = QNetwork(MinAtarTrunk((4, 10, 10), 32), (1, 2, 3), 3, seed=0)
-    by_hand, autograd = ByHand(network), Autograd(network, CPU)
+    by_hand, autograd = MinAtarByHand(network), Autograd(network, CPU)
     for rows in (32, 7):  # the room that is kept fits the batch, whatever came before
-        seen = pictures(rng, (rows, 4, 10, 10), 0.1)
+        seen = lit_cells(rng, (rows, 4, 10, 10), 0.1)
         slopes = rng.normal(size=(rows, len(heads), 3)).astype(np.float32)
         np.testing.assert_allclose(by_hand.values(seen, heads), autograd.values(seen, heads), atol=1e-5)
-        got, expected = by_hand.gradients(slopes), autograd.gradients(slopes)
-        assert got.keys() == expected.keys() == dict(network.named_parameters()).keys()
-        for name, gradient in expected.items():
-            mine = got[name]
-            if gradient is None:
-                assert mine is None
-            else:
-                assert mine is not None
-                torch.testing.assert_close(mine, gradient, atol=1e-4, rtol=1e-4)
+        assert_same(gradients(by_hand, slopes), gradients(autograd, slopes), network, 1e-4)
+
+
+@pytest.mark.parametrize("heads", [("2",), ("1", "3")])
+@pytest.mark.parametrize("rows", [1, 7, 32])
+def test_natures_network_as_by_autograd_whoever_computes(rows: int, heads: tuple[str, ...]) -> None:
+    network = QNetwork(NatureTrunk((4, 84, 84), 17), (1, 2, 3), 4, seed=0)
+    rng = np.random.default_rng(1)
+    with ThreadPoolExecutor(1) as helper:
+        autograd = Autograd(network, CPU)
+        alone, helped = NatureByHand(network, AtOnce()), NatureByHand(network, helper)
+        for _ in range(2):
+            seen = rng.integers(0, 255, (rows, 4, 84, 84), dtype=np.uint8)
+            slopes = rng.normal(size=(rows, len(heads), 4)).astype(np.float32)
+            values = alone.values(seen, heads)
+            np.testing.assert_allclose(values, autograd.values(seen, heads), rtol=1e-5, atol=1e-6)
+            assert np.array_equal(values, helped.values(seen, heads))
+            by_one, by_two = gradients(alone, slopes), gradients(helped, slopes)
+            assert_same(by_one, gradients(autograd, slopes), network, 1e-5)
+            for name, gradient in by_one.items():
+                assert by_two[name] is None if gradient is None else torch.equal(gradient, by_two[name]), name
+
+
+def test_pictures_are_pytorchs() -> None:
+    seen = torch.from_numpy(np.random.default_rng(3).integers(0, 256, (3, 4, 40, 36), dtype=np.uint8))
+    assert torch.equal(pictures(seen), seen.float().mul(1.0 / 255.0))
+    assert pictures(seen).is_contiguous(memory_format=torch.channels_last)
 
 
 def test_other_networks_take_autograd() -> None:
-    assert isinstance(slopes_of(QNetwork(MinAtarTrunk((4, 10, 10), 8), (0,), 2, seed=0), CPU), ByHand)
-    assert isinstance(slopes_of(QNetwork(MLPTrunk((4,), 8), (0,), 2, seed=0), CPU), Autograd)
-
-
-def test_halves_of_a_batch_are_the_same_whoever_computes_them() -> None:
-    network = QNetwork(NatureTrunk((4, 84, 84), 16), (1, 2), 4, seed=0)
-    rng = np.random.default_rng(1)
-    observations = rng.integers(0, 255, (7, 4, 84, 84), dtype=np.uint8)
-    slopes = rng.normal(size=(7, 1, 4)).astype(np.float32)
-
-    def computed(parts: int, helper: Executor | None) -> tuple[Any, Any]:
-        way = Autograd(network, CPU, parts, helper)
-        return way.values(observations, ("2",)), way.gradients(slopes)
-
-    with ThreadPoolExecutor(2) as helper:
-        (whole, at_once), (halves, alone), (again, helped) = computed(1, None), computed(2, None), computed(2, helper)
-    np.testing.assert_allclose(halves, whole, rtol=1e-5, atol=1e-6)
-    assert np.array_equal(halves, again)
-    assert alone["heads.1.weight"] is None
-    for name, gradient in alone.items():
-        if gradient is not None:
-            assert torch.equal(gradient, helped[name]), name
-            torch.testing.assert_close(gradient, at_once[name], rtol=1e-4, atol=1e-6)
+    assert isinstance(slopes_of(QNetwork(MinAtarTrunk((4, 10, 10), 8), (0,), 2, seed=0), CPU, AtOnce()), MinAtarByHand)
+    assert isinstance(slopes_of(QNetwork(NatureTrunk((4, 84, 84), 8), (0,), 2, seed=0), CPU, AtOnce()), NatureByHand)
+    assert isinstance(slopes_of(QNetwork(MLPTrunk((4,), 8), (0,), 2, seed=0), CPU, AtOnce()), Autograd)

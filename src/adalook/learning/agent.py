@@ -89,7 +89,7 @@ class Agent(ABC):
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
-                helper=ThreadPoolExecutor(2, "adalook-gradients") if config.overlap else None,
+                helper=ThreadPoolExecutor(1, "adalook-gradients") if config.overlap else None,
             )
             worlds = Worlds(self.sim, config.envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
             replay = replay_of(self.sim, config, max(self.depths))

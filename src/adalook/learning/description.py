@@ -11,7 +11,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
 
 DESCRIPTION = "config.json"
-FORMAT = 3
+FORMAT = 4
 
 
 class Description(dict[str, Any]):

@@ -10,9 +10,11 @@ Logging, evaluation and checkpoints consume rounds (see `consumers`); none of th
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,7 @@ import torch
 
 from adalook.arrays import IntArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
+from adalook.learning.at_once import AtOnce
 from adalook.learning.config import Config
 from adalook.learning.network import QNetwork
 from adalook.learning.replay import Batch, Replay
@@ -30,6 +33,9 @@ from adalook.simulators.base import Transition
 
 STREAMS = ("exploration", "search", "sampling")
 """What is drawn, each from a generator of its own, so that one does not shift another."""
+
+TURN_SECONDS = 2e-4
+"""After which a thread hands the interpreter over to one that waits for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +83,8 @@ class Trainer:
         seed: int,
         helper: Executor | None = None,
     ) -> None:
-        self.config, self.worlds, self.actor, self.acting, self._helper = config, worlds, actor, acting, helper
+        self.config, self.worlds, self.actor, self.acting = config, worlds, actor, acting
+        self._helper = helper or AtOnce()
         learner.network.load_state_dict(acting.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
@@ -90,17 +97,22 @@ class Trainer:
             started = time.perf_counter()
             torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a process
             epsilon = self.config.epsilon(self.step)
-            observations = self.worlds.observations
-            learning = self._begin_to_learn(self.step, self.step + len(self.worlds))
-            decisions = self._decide(epsilon)
-            transitions, episodes = self.worlds.step([decision.action for decision in decisions])
-            updates = learning.result()
-            for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
-                self._store(observation, decision, transition)
-            self.acting.load_state_dict(self.learner.network.state_dict())
+            with _quick_turns():
+                decisions, episodes, updates = self._round(epsilon)
             self.step += len(decisions)
             self.seconds += time.perf_counter() - started
             yield Round(self.step, self.seconds, epsilon, decisions, episodes, updates)
+
+    def _round(self, epsilon: float) -> tuple[list[Decision], list[Episode], list[Update]]:
+        observations = self.worlds.observations
+        learning = self._helper.submit(self._learn, self.step, self.step + len(self.worlds))
+        decisions = self._decide(epsilon)
+        transitions, episodes = self.worlds.step([decision.action for decision in decisions])
+        updates = learning.result()
+        for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
+            self._store(observation, decision, transition)
+        self.acting.load_state_dict(self.learner.network.state_dict())
+        return decisions, episodes, updates
 
     def _decide(self, epsilon: float) -> list[Decision]:
         """One decision per world. Each round draws as much as any other, whatever comes of it."""
@@ -135,37 +147,34 @@ class Trainer:
             )
             distances = None
 
-    def _begin_to_learn(self, before: int, after: int) -> Future[list[Update]]:
-        """Start on the updates that fall due between two steps; their batches are drawn now."""
-        stretches = self._due(before, after)
-        if self._helper is not None:
-            return self._helper.submit(self._learn, stretches)
-        done: Future[list[Update]] = Future()
-        done.set_result(self._learn(stretches))
-        return done
+    def _learn(self, before: int, after: int) -> list[Update]:
+        """The updates that fall due between two steps. Nobody stores meanwhile."""
+        first, *others = self._due(before, after)
+        updates = self.learner.update(self._batches(first))
+        for count in others:
+            self.learner.copy_to_target()
+            updates += self.learner.update(self._batches(count))
+        return updates
 
-    def _due(self, before: int, after: int) -> list[list[Batch]]:
-        """Batches to learn from, in stretches: between two of them the target network is renewed.
+    def _due(self, before: int, after: int) -> list[int]:
+        """How many updates there are to make, in stretches: between two of them the target network is renewed.
 
         Learning starts once the memory fills a batch.
         """
         config = self.config
-        stretches: list[list[Batch]] = [[]]
+        stretches = [0]
         for step in range(before + 1, after + 1):
             if step <= config.learning_starts_steps or len(self.replay) < config.batch_transitions:
                 continue
             if step % config.update_period_steps == 0:
-                stretches[-1].append(self.replay.sample(self._rngs["sampling"], config.batch_transitions))
+                stretches[-1] += 1
             if step % config.target_period_steps == 0:
-                stretches.append([])
+                stretches.append(0)
         return stretches
 
-    def _learn(self, stretches: list[list[Batch]]) -> list[Update]:
-        updates = self.learner.update(stretches[0])
-        for batches in stretches[1:]:
-            self.learner.copy_to_target()
-            updates += self.learner.update(batches)
-        return updates
+    def _batches(self, count: int) -> Iterator[Batch]:
+        for _ in range(count):
+            yield self.replay.sample(self._rngs["sampling"], self.config.batch_transitions)
 
     def state(self) -> dict[str, Any]:
         """All that later rounds depend on, as plain data and arrays."""
@@ -187,3 +196,18 @@ class Trainer:
         self.acting.load_state_dict(self.learner.network.state_dict())
         self.worlds.load_state(state["worlds"])
         self.replay.load_state(state["replay"])
+
+
+@contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Let threads that need the interpreter for a moment have it soon.
+
+    Learning needs it between two operations that take a millisecond each, and acting hardly ever lets go of it: with
+    Python's usual 5 ms a core would idle.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from adalook.arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
 from adalook.learning.minatar_kernels import KERNELS, convolution_gradients, convolve
+from adalook.learning.picture_kernels import scale
 
 ANY_DEPTH = "any"
 """The name of the one head that serves all depths."""
@@ -57,11 +58,28 @@ class NatureTrunk(nn.Module):
         return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
 
     def _features(self, observations: Tensor) -> Tensor:
-        x = observations.contiguous(memory_format=torch.channels_last).float().mul_(1.0 / 255.0)
-        x = torch.relu_(self.conv1(x))
-        x = torch.relu_(self.conv2(x))
-        x = torch.relu_(self.conv3(x))
-        return torch.relu_(self.dense(x.flatten(1)))
+        return self.dense_features(self.convolved(observations)[-1].flatten(1))
+
+    def convolved(self, observations: Tensor) -> list[Tensor]:
+        """(n, frames, height, width) bytes -> the pictures in [0, 1], then what each convolution makes of the last."""
+        layers = [pictures(observations)]
+        for convolution in (self.conv1, self.conv2, self.conv3):
+            layers.append(torch.relu_(convolution(layers[-1])))
+        return layers
+
+    def dense_features(self, seen: Tensor) -> Tensor:
+        """(n, cells) -> (n, features), the last layer."""
+        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
+
+
+def pictures(observations: Tensor) -> Tensor:
+    """Bytes (n, frames, height, width) as floats in [0, 1], channels last."""
+    if observations.device.type != "cpu":
+        return observations.contiguous(memory_format=torch.channels_last).float().mul_(1.0 / 255.0)
+    n, frames, height, width = observations.shape
+    shown = np.empty((n, height, width, frames), np.float32)
+    scale(observations.numpy(), np.float32(1.0 / 255.0), shown)
+    return torch.from_numpy(shown).permute(0, 3, 1, 2)
 
 
 class MinAtarTrunk(nn.Module):

@@ -10,10 +10,10 @@ one step away, as for depth 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numba import njit
 
 from adalook.arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import DivergedError
+from adalook.learning.at_once import AtOnce
 from adalook.learning.gradients import slopes_of
 from adalook.learning.network import QNetwork
 from adalook.learning.optimiser import Optimiser
@@ -69,8 +70,9 @@ def head_weights(places: IntArray, balance: float) -> FloatArray:
     return np.asarray(shares[places] ** -balance)
 
 
-def _grouped(batches: Sequence[Batch], at_most: int) -> list[Sequence[Batch]]:
-    return [batches[first : first + at_most] for first in range(0, len(batches), at_most)]
+def _grouped(batches: Iterable[Batch], at_most: int) -> Iterator[list[Batch]]:
+    remaining = iter(batches)
+    return iter(lambda: list(islice(remaining, at_most)), [])
 
 
 @njit(cache=True)
@@ -107,7 +109,7 @@ class Learner:
         discount: γ.
         head_balance: see `head_weights`.
         device: where the networks are.
-        helper: computes targets, and halves of gradients, at the same time; None: one after the other.
+        helper: computes targets, and gradients of weights, at the same time; None: one after the other.
     """
 
     def __init__(
@@ -121,25 +123,27 @@ class Learner:
         device: torch.device,
         helper: Executor | None = None,
     ) -> None:
-        self._helper = helper
+        self._helper = helper or AtOnce()
         self.network, self.target, self.optimiser = network, target, optimiser
         self._discount, self._head_balance, self._device = discount, head_balance, device
-        self._slopes = slopes_of(network, device, helper)
+        self._slopes = slopes_of(network, device, self._helper)
         self.copy_to_target()
 
     def copy_to_target(self) -> None:
         """Q⁻ ← Q."""
         self.target.load_state_dict(self.network.state_dict())
 
-    def update(self, batches: Sequence[Batch]) -> list[Update]:
-        """One step of gradient descent for each batch.
+    def update(self, batches: Iterable[Batch]) -> list[Update]:
+        """One step of gradient descent for each batch; they are asked for when they are needed.
 
         Targets do not depend on the steps in between. So those of several small batches share a pass, and a helper may
         compute them meanwhile: the results are the same.
         """
-        compute = map if self._helper is None else self._helper.map
-        wanted = chain.from_iterable(compute(self._wanted, _grouped(batches, self.network.batches_per_pass)))
-        return [self._step(batch, wanted) for batch in batches]
+        updates = []
+        for some in _grouped(batches, self.network.batches_per_pass):
+            wanted = self._helper.submit(self._wanted, some)
+            updates += [self._step(batch, wanted, place) for place, batch in enumerate(some)]
+        return updates
 
     def _wanted(self, batches: Sequence[Batch]) -> list[FloatArray]:
         """y (n,) of each batch"""
@@ -154,16 +158,16 @@ class Learner:
         wanted = bootstrap_targets(returns, leaf_values, depths, ended, self._discount)
         return np.split(wanted, np.cumsum([len(batch.ended) for batch in batches])[:-1])
 
-    def _step(self, batch: Batch, wanted: Iterator[FloatArray]) -> Update:
-        """Towards the next of the targets, which are not waited for before they are needed."""
+    def _step(self, batch: Batch, wanted: Future[list[FloatArray]], place: int) -> Update:
+        """Towards the targets at a place among those wanted, which are not waited for before they are needed."""
         heads, places = self.network.heads_of(batch.depths)
         values = self._slopes.values(batch.observations, heads)
         weights = head_weights(places, self._head_balance) / len(places)
         slopes = np.zeros(values.shape, np.float32)
-        loss, mean_value = _huber(values, places, batch.actions, next(wanted), weights, slopes)
+        loss, mean_value = _huber(values, places, batch.actions, wanted.result()[place], weights, slopes)
         if not math.isfinite(loss):
             raise DivergedError(loss)
-        self.optimiser.step(self._slopes.gradients(slopes))
+        self._slopes.descend(slopes, self.optimiser.step)
         return Update(loss, mean_value)
 
     def state(self) -> dict[str, Any]:
