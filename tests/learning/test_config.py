@@ -118,6 +118,16 @@ def test_a_description_that_lacks_something_is_named_with_it(key: str, tmp_path:
         load_agent(tmp_path)
 
 
+@pytest.mark.parametrize(("made", "said"), [("dqn", "qldqn"), ("qldqn", "dqn")])
+def test_a_description_of_another_kind_of_agent_is_refused(made: str, said: str, tmp_path: Path) -> None:
+    agent = DQN("FrozenLake-v1", depth=1) if made == "dqn" else al.QLDQN("FrozenLake-v1")
+    agent.save(tmp_path)
+    description = json.loads((tmp_path / DESCRIPTION).read_text())
+    (tmp_path / DESCRIPTION).write_text(json.dumps(description | {"agent": said, "depth": 1}))
+    with pytest.raises(FileError, match=f"is of another agent than {DESCRIPTION} says: expected {said}, got {made}"):
+        load_agent(tmp_path)
+
+
 def test_another_number_of_worlds_than_was_saved_is_refused(tmp_path: Path) -> None:
     mdp = al.zoo.chain(n=5)
     DQN(mdp, dataclasses.replace(config_for(mdp), envs=4)).save(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from adalook.cli import main
 from adalook.errors import ArgumentError, FileError
+from adalook.learning.checkpoint import RunDirectory, load_newest
 from adalook.learning.dqn import DQN
 from adalook.learning.habits import Habits, read_habits, write_habits
 from adalook.learning.loop import Round
@@ -69,6 +71,27 @@ def test_the_best_of_a_run_cannot_be_trained(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=rf"holds only what an agent plays by.*--resume {run}\."):
         go_on(run / "best", steps=200)
     assert sorted((run / "best").rglob("*")) == before
+
+
+def test_the_best_score_outlives_a_time_without_evaluations(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start(run, DQN(BREAKOUT, small_config()))
+    go_on(run, steps=100, habits=OFTEN)
+    stored = _newest(run)
+    stored["consumers"]["evaluation"]["best_score"] = 1e6
+    with RunDirectory(run) as directory:
+        directory.save(101, stored)
+    kept = sorted((run / "best").rglob("*"))
+    for steps, episodes in ((150, 0), (300, 1)):
+        go_on(run, steps=steps, habits=dataclasses.replace(OFTEN, evaluation_episodes=episodes))
+    assert _newest(run)["consumers"]["evaluation"]["best_score"] == 1e6
+    assert sorted((run / "best").rglob("*")) == kept
+
+
+def _newest(run: Path) -> Any:
+    newest = load_newest(run)
+    assert newest is not None
+    return newest.state
 
 
 def test_a_run_that_is_resumed_without_a_word_is_watched_as_before(tmp_path: Path) -> None:

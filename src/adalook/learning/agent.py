@@ -25,7 +25,7 @@ import torch
 from adalook.errors import ArgumentError, FileError
 from adalook.learning import settings
 from adalook.learning.acting import NO_ACTION, Actor
-from adalook.learning.checkpoint import RunDirectory, load_newest
+from adalook.learning.checkpoint import Checkpoint, RunDirectory, load_newest
 from adalook.learning.config import Config, config_for
 from adalook.learning.description import DESCRIPTION, FORMAT, read_description, write_description
 from adalook.learning.evaluate import Evaluation, Watcher, evaluate
@@ -226,7 +226,11 @@ class Agent(ABC):
 
     def state(self) -> dict[str, Any]:
         """All that training goes on from, as plain data and arrays."""
-        return {"trainer": self.trainer.state(), "predictions": self._predictions.bit_generator.state}
+        return {
+            "kind": self.kind,
+            "trainer": self.trainer.state(),
+            "predictions": self._predictions.bit_generator.state,
+        }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
@@ -236,11 +240,24 @@ class Agent(ABC):
 
     def policy_state(self) -> dict[str, Any]:
         """What it chooses by, without what it learns from: enough to predict and evaluate."""
-        return {"network": self.network.weights()}
+        return {"kind": self.kind, "network": self.network.weights()}
 
     def load_policy(self, state: dict[str, Any]) -> None:
         """Choose as the agent did that gave `state`."""
         self.network.load_weights(state["network"])
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, or only choose by it, if that is all it holds."""
+        only_policy = "policy" in checkpoint.state
+        state = checkpoint.state["policy" if only_policy else "agent"]
+        if state["kind"] != self.kind:
+            raise FileError(
+                f"{checkpoint.path} is of another agent than {DESCRIPTION} says",
+                expected=self.kind,
+                got=state["kind"],
+                remedy=f"put the {DESCRIPTION} of this run back",
+            )
+        (self.load_policy if only_policy else self.load_state)(state)
 
     def save(self, directory: Path | str) -> None:
         """Write everything into a run directory; `load` goes on from there. Another agent's run is refused."""
@@ -267,8 +284,5 @@ class Agent(ABC):
         newest = load_newest(Path(directory))
         if newest is None:
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
-        if "policy" in newest.state:
-            agent.load_policy(newest.state["policy"])
-        else:
-            agent.load_state(newest.state["agent"])
+        agent.restore(newest)
         return agent

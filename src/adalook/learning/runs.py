@@ -144,7 +144,7 @@ class _Session:
         stack: contextlib.ExitStack,
     ) -> None:
         if newest is not None:
-            agent.load_state(newest.state["agent"])
+            agent.restore(newest)
         self._agent = agent
         self._scores: deque[float] = deque(maxlen=LAST_EPISODES)
         log = stack.enter_context(contextlib.closing(RunLog(run.path)))
@@ -152,15 +152,14 @@ class _Session:
         reporter = Reporter(sinks, habits.report_period_steps, _prior_steps(agent) or agent.step)
         self._parts: dict[str, Stateful] = {"log": log, "report": reporter}
         self._listeners: list[Callable[[Round], None]] = [reporter]
-        if habits.evaluation_episodes:
-            evaluation = PeriodicEvaluation(
-                agent,
-                sinks,
-                period_steps=habits.evaluation_period_steps,
-                episodes=habits.evaluation_episodes,
-                directory=run.path / "best",
-            )
-            self._parts["evaluation"] = evaluation
+        self._parts["evaluation"] = evaluation = PeriodicEvaluation(
+            agent,
+            sinks,
+            period_steps=habits.evaluation_period_steps,
+            episodes=habits.evaluation_episodes,
+            directory=run.path / "best",
+        )
+        if habits.evaluation_episodes:  # else it only remembers the best score so far
             self._listeners.append(evaluation)
         self._go_back_to(newest, log)
         if habits.tensorboard:
