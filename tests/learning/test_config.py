@@ -39,7 +39,15 @@ def test_names_of_games_make_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config_for("MinAtar/Asterix-v1") == minatar()
 
 
-@pytest.mark.parametrize("env", ["FrozenLake-v1", gymnasium.make("FrozenLake-v1", map_name="8x8")], ids=["name", "env"])
+@pytest.mark.parametrize(
+    "env",
+    [
+        "FrozenLake-v1",
+        gymnasium.make("FrozenLake-v1", map_name="8x8"),
+        al.make_simulator("FrozenLake-v1", map_name="8x8"),
+    ],
+    ids=["name", "env", "simulator"],
+)
 def test_worlds_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
     config = config_for(env)
     assert config == dataclasses.replace(tabular(), max_episode_steps=1_000)  # as long as they go on by themselves

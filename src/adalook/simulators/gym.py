@@ -67,6 +67,7 @@ class GymSimulator(Simulator):
         self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
         self._first_action, self.num_actions = gym_spaces.actions(self._name, made.action_space)
         self.observation_shape, self.observation_dtype = gym_spaces.observations(self._name, made.observation_space)
+        self.observation_space = made.observation_space
         self._live, self._limit = gym_spaces.without_limit(made)
         self._tree, _ = gym_spaces.without_limit(spare)
         self._observation = np.zeros(self.observation_shape, self.observation_dtype)
