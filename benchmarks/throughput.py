@@ -34,6 +34,7 @@ from benchmarks.throughput_job import Job
 OURS, SB3 = "adalook", "Stable-Baselines3"
 BUFFER_TRANSITIONS = 100_000
 """For all: the preset's million stacks would take SB3 28 GB."""
+TURNS = 9
 PACKAGES = ("torch", "ale-py", "minatar", "stable_baselines3", "opencv-python-headless")
 Record = dict[str, Any]
 
@@ -145,11 +146,13 @@ def measure(case: Case, turns: int, cleanrl_python: Path, console: Console) -> R
                 contenders.append(contender)
         for number in range(turns):
             console.print(f"  turn {number + 1} of {turns}")
-            for contender in contenders:
+            first = number % max(1, len(contenders))  # so that nobody always comes after the same other
+            for contender in contenders[first:] + contenders[:first]:
                 turn = contender.turn()
                 records[contender.job].append(turn)
                 console.print(f"    {report.line(middle(contender.job, [turn]))}", highlight=False)
-    result = summary(case, [middle(job, measured) for job, measured in records.items()])
+        last_words = {contender.job: contender.end() for contender in contenders}
+    result = summary(case, [middle(job, measured) | last_words.get(job, {}) for job, measured in records.items()])
     console.print(f"  {report.verdicts(result)}", highlight=False)
     return result
 
@@ -166,13 +169,16 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     names = [case.env for case in CASES]
     parser.add_argument("--only", action="append", choices=names, metavar="ENV", help=f"one of: {', '.join(names)}")
-    parser.add_argument("--turns", type=int, default=9, help="of each contender; the median counts")
+    parser.add_argument("--turns", type=int, default=TURNS, help="of each contender; the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual steps, to try it out")
     parser.add_argument(
         "--cleanrl-python", type=Path, default=CLEANRL_PYTHON, metavar="PYTHON", help="that has CleanRL"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "results")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.turns < 1:
+        parser.error(f"--turns: expected 1 or more, got {args.turns}")
+    return args
 
 
 def main() -> None:
@@ -183,7 +189,7 @@ def main() -> None:
     results: Record = {"machine": about(), "turns": args.turns}
     results["cases"] = [measure(case, args.turns, args.cleanrl_python.absolute(), console) for case in cases]
     # Only a complete run may replace the published one.
-    stem = "throughput-partial" if args.only or args.scale != 1.0 else "throughput"
+    stem = "throughput-partial" if args.only or args.scale != 1.0 or args.turns < TURNS else "throughput"
     args.out.mkdir(parents=True, exist_ok=True)
     for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", report.markdown(results, stem))):
         with replacing(args.out / name) as file:

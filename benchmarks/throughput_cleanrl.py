@@ -47,13 +47,10 @@ def answer_as_before() -> None:
 
 
 def watch_worlds(watch: Watch) -> None:
-    """Count what passes the wrapper that records episodes: all moves of four frames.
+    """Count what passes the wrapper that clips rewards: decisions, without the moves that begin an episode."""
+    from gym import RewardWrapper
 
-    The script's few moves between lives are counted too, in its favour.
-    """
-    from gym.wrappers import RecordEpisodeStatistics
-
-    move, steps = RecordEpisodeStatistics.step, 0
+    move, steps = RewardWrapper.step, 0
 
     def counted(self: Any, action: Any) -> Any:
         nonlocal steps
@@ -62,7 +59,7 @@ def watch_worlds(watch: Watch) -> None:
         steps += 1
         return move(self, action)
 
-    RecordEpisodeStatistics.step = counted
+    RewardWrapper.step = counted
 
 
 def flags(job: Job) -> list[str]:

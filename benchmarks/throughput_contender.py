@@ -37,14 +37,18 @@ class Contender:
         if job.contender == CLEANRL and not cleanrl_python.exists():
             self._failure = "not set up (make .venv/cleanrl/ready)"
             return
-        self._process = subprocess.Popen(
-            _command(job, cleanrl_python),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            cwd=ROOT,
-        )
+        try:
+            self._process = subprocess.Popen(
+                _command(job, cleanrl_python),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                cwd=ROOT,
+            )
+        except OSError as error:
+            self._failure = f"{type(error).__name__}: {error}"
+            return
         self._send(json.dumps(job.plain()))
 
     def ready(self) -> Record:
@@ -59,8 +63,11 @@ class Contender:
     def end(self) -> Record:
         """No more turns: what it has to say at last, {} if nothing."""
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
         last = self._answer()
+        if self._process is not None:
+            self._process.wait()  # it tidies up after itself
         return {} if "failure" in last else last
 
     def __enter__(self) -> Self:
@@ -81,7 +88,7 @@ class Contender:
     def _send(self, line: str) -> None:
         if self._process is None or self._process.stdin is None:
             return
-        with suppress(BrokenPipeError):  # it has ended: the answer says why
+        with suppress(BrokenPipeError, ValueError):  # it has ended, or was told to: the answer says why
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
 

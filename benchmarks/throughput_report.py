@@ -42,7 +42,7 @@ def line(setting: Record) -> str:
 def verdicts(case: Record) -> str:
     """All goals of a case in a line."""
     shown = [
-        f"{peer}: did not run"
+        f"nothing to compare with {peer}, as one of the two did not run"
         if goal is None
         else f"{goal['ratio']:.2f}× {peer} (goal {goal['goal']:g}×: {'met' if goal['met'] else '**missed**'})"
         for peer, goal in case["goals"].items()

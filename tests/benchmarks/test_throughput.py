@@ -46,7 +46,7 @@ def test_the_fastest_setting_of_a_peer_counts() -> None:
     assert case["goals"][SB3] == {"goal": 1.5, "ratio": pytest.approx(1.25), "met": False}
     assert case["goals"][CLEANRL] is None
     assert "1.25× Stable-Baselines3 (goal 1.5×: **missed**)" in report.verdicts(case)
-    assert "CleanRL: did not run" in report.verdicts(case)
+    assert "nothing to compare with CleanRL" in report.verdicts(case)
 
 
 def test_ratios_are_taken_turn_by_turn() -> None:
@@ -91,6 +91,17 @@ def test_the_page_shows_every_setting_and_why_one_did_not_run() -> None:
     assert "provisional" not in page
     about["load_before"] = 3.0
     assert "provisional" in report.markdown({"machine": about, "turns": 3, "cases": [case]}, "throughput")
+
+
+def test_whatever_happens_a_record_comes_back(tmp_path: Path) -> None:
+    no_program = tmp_path / "python"
+    no_program.write_text("nothing to run")
+    with Contender(ATARI.job(CLEANRL, 1, 1), no_program) as contender:
+        assert "PermissionError" in contender.ready()["failure"]
+    with Contender(ATARI.job(CLEANRL, 1, 1), Path(sys.executable)) as contender:
+        contender.ready()
+        assert contender.end() == {}
+        assert "no CleanRL" in contender.turn()["failure"]
 
 
 def test_cleanrl_says_why_it_is_not_there(tmp_path: Path) -> None:

@@ -176,6 +176,15 @@ def test_a_second_core_changes_nothing(depth: int) -> None:
     assert fingerprint(one.learn(steps=300)) == fingerprint(two.learn(steps=300))
 
 
+def test_a_second_core_changes_nothing_on_atari() -> None:
+    pong = "ALE/Pong-v5"
+    one, two = (
+        DQN(pong, small_config(pong, overlap=overlap, target_period_steps=20, learning_starts_steps=40), seed=4)
+        for overlap in (False, True)
+    )
+    assert fingerprint(one.learn(steps=120)) == fingerprint(two.learn(steps=120))
+
+
 def test_the_number_of_search_workers_changes_nothing() -> None:
     changes = {"nodes_per_step": 20.0, "shared_head": True}
     agents = [QLDQN(BREAKOUT, small_config(search_workers=workers, **changes), seed=6) for workers in (0, 1, 2)]

@@ -104,10 +104,29 @@ def test_natures_network_as_by_autograd_whoever_computes(rows: int, heads: tuple
                 assert by_two[name] is None if gradient is None else torch.equal(gradient, by_two[name]), name
 
 
+def test_weights_whose_gradient_failed_do_not_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = QNetwork(NatureTrunk((4, 84, 84), 16), (1,), 4, seed=0)
+    way, moved, product = NatureByHand(network, ThreadPoolExecutor(1)), list[str](), torch.mm
+
+    def without_room(*factors: Any, out: Any = None) -> Any:
+        if out is not None:
+            raise MemoryError
+        return product(*factors)
+
+    way.values(np.zeros((2, 4, 84, 84), np.uint8), ("1",))
+    monkeypatch.setattr(torch, "mm", without_room)
+    with pytest.raises(MemoryError):
+        way.descend(np.ones((2, 1, 4), np.float32), moved.extend)
+    assert moved == []
+
+
 def test_pictures_are_pytorchs() -> None:
     seen = torch.from_numpy(np.random.default_rng(3).integers(0, 256, (3, 4, 40, 36), dtype=np.uint8))
     assert torch.equal(pictures(seen), seen.float().mul(1.0 / 255.0))
     assert pictures(seen).is_contiguous(memory_format=torch.channels_last)
+    numbers = seen.float().requires_grad_()
+    assert torch.equal(pictures(numbers), pictures(seen))
+    assert pictures(numbers).requires_grad  # who asks what an agent looks at needs gradients by the picture
 
 
 def test_other_networks_take_autograd() -> None:

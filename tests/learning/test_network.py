@@ -165,6 +165,38 @@ def test_compiled_optimisers_are_torchs_and_leave_heads_without_gradient_alone(k
 
 
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
+@pytest.mark.parametrize("compiled_first", [True, False])
+def test_a_run_may_move_between_optimisers_of_cpu_and_gpu(kind: str, compiled_first: bool) -> None:
+    config = dataclasses.replace(minatar(), optimiser=kind, learning_rate=0.01)
+    rng = np.random.default_rng(0)
+    nets = [network(seed=seed) for seed in range(2)]
+
+    def torchs(net: QNetwork) -> TorchOptimiser:
+        weights = list(net.parameters())
+        if kind == "rmsprop":
+            return TorchOptimiser(net, torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True))
+        return TorchOptimiser(
+            net, torch.optim.Adam(weights, lr=0.01, betas=(config.momentum_decay, config.square_decay), eps=0.01)
+        )
+
+    makers = [lambda net: make_optimiser(net, config, CPU), torchs]
+    here, there = (make(net) for make, net in zip(makers if compiled_first else reversed(makers), nets, strict=True))
+    for last in (False, False, True):
+        if last:
+            nets[1].load_weights(nets[0].weights())
+            there.load_state(here.state())
+        gradients: dict[str, Any] = {
+            name: None if "heads.3" in name else torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32))
+            for name, weight in nets[0].weights().items()
+        }
+        for optimiser in (here, there) if last else (here,):
+            optimiser.step(gradients)
+    assert here.state().keys() == there.state().keys()
+    for name, weight in nets[0].weights().items():
+        np.testing.assert_allclose(nets[1].weights()[name], weight, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["rmsprop", "adam"])
 def test_an_optimiser_goes_on_from_its_state(kind: str) -> None:
     config = dataclasses.replace(minatar(), optimiser=kind)
     rng = np.random.default_rng(0)

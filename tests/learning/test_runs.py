@@ -82,10 +82,11 @@ def test_the_best_score_outlives_a_time_without_evaluations(tmp_path: Path) -> N
     with RunDirectory(run) as directory:
         directory.save(101, stored)
     kept = sorted((run / "best").rglob("*"))
-    for steps, episodes in ((150, 0), (300, 1)):
+    for steps, episodes in ((250, 0), (420, 1)):
         go_on(run, steps=steps, habits=dataclasses.replace(OFTEN, evaluation_episodes=episodes))
     assert _newest(run)["consumers"]["evaluation"]["best_score"] == 1e6
     assert sorted((run / "best").rglob("*")) == kept
+    assert [line["step"] for line in lines_of(run, "evaluation")] == [100, 300, 400]  # on their dates
 
 
 def _newest(run: Path) -> Any:

@@ -13,6 +13,7 @@ action, _ = agent.predict(observation)
 from __future__ import annotations
 
 import contextlib
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ from adalook.learning.observations import as_batch, refuse_unknown_states
 from adalook.learning.optimiser import make_optimiser
 from adalook.learning.parts import device_of, network_of, replay_of, world_of
 from adalook.learning.quantile import BufferRanks
+from adalook.learning.stopping import stop_signals
 from adalook.learning.targets import Learner
 from adalook.learning.worlds import Worlds
 from adalook.simulators.base import Simulator
@@ -89,7 +91,7 @@ class Agent(ABC):
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
-                helper=ThreadPoolExecutor(1, "adalook-gradients") if config.overlap else None,
+                helper=self._helper("gradients"),
             )
             worlds = Worlds(self.sim, config.envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
             replay = replay_of(self.sim, config, max(self.depths))
@@ -101,15 +103,21 @@ class Agent(ABC):
                 learner,
                 replay,
                 seed=self.seed,
-                helper=ThreadPoolExecutor(1, "adalook-learning") if config.overlap else None,
+                helper=self._helper("learning"),
             )
             self.ranks.recorded = replay.ranks
         return self._trainer
 
+    def _helper(self, name: str) -> ThreadPoolExecutor | None:
+        """A thread, if there may be one. Each has a number of cores of its own that its operations take: here, ours."""
+        if not self.config.overlap:
+            return None
+        return ThreadPoolExecutor(1, f"adalook-{name}", torch.set_num_threads, (self.config.threads,))
+
     def forget_training(self) -> None:
-        """Let go of the replay memory and the worlds: the network stays as it is."""
+        """Let go of the replay memory, the worlds and the threads: the network stays as it is."""
         if self._trainer is not None:
-            self._trainer.worlds.close()
+            self._trainer.close()
             self._trainer = None
 
     @property
@@ -130,6 +138,8 @@ class Agent(ABC):
             steps: rounds are never cut, so there may be up to `config.envs` − 1 more.
             seconds: time that consumers take is not counted.
             consumers: called with each round; see `adalook.learning.consumers`.
+
+        Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
         """
         if steps is None and seconds is None:
             raise ArgumentError("learn needs an end", expected="steps= or seconds=")
@@ -140,11 +150,13 @@ class Agent(ABC):
         consumers = list(consumers)
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
-        with contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
-            while self.step < last_step and self.trainer.seconds < last_second:
+        with stop_signals() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
+            while self.step < last_step and self.trainer.seconds < last_second and not stopped:
                 done = next(rounds)
                 for consumer in consumers:
                     consumer(done)
+        for number in stopped:
+            signal.raise_signal(number)
         return self
 
     def predict(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ class NatureByHand(ByHand):
     """Three convolutions.
 
     Args:
-        helper: computes the weights' gradients, one after the other.
+        helper: computes the weights' gradients. Not one in which this is run: it would wait for itself.
     """
 
     def __init__(self, network: QNetwork, helper: Executor) -> None:
@@ -124,7 +124,8 @@ class NatureByHand(ByHand):
         trunk, layers, later = self._trunk, self._layers, self._helper.submit
         computed = later(torch.mm, by_feature.t(), self._seen, out=self._dense_weight)
         slopes = torch.mm(by_feature, trunk.dense.weight).view_as(layers[3])
-        moved = later(step, {"trunk.dense.weight": self._dense_weight, "trunk.dense.bias": by_feature.sum(0)})
+        dense: Gradients = {"trunk.dense.weight": self._dense_weight, "trunk.dense.bias": by_feature.sum(0)}
+        moved = later(_move, computed, step, dense)
         waiting = []
         for number, convolution in ((3, trunk.conv3), (2, trunk.conv2)):
             slopes = torch.ops.aten.threshold_backward(slopes, layers[number], 0)
@@ -132,13 +133,18 @@ class NatureByHand(ByHand):
             slopes = _by_input(convolution, layers[number - 1], slopes)
         slopes = torch.ops.aten.threshold_backward(slopes, layers[1], 0)
         conv1 = _by_weights(trunk.conv1, layers[0], slopes)
-        for done in (computed, moved):
-            done.result()
+        moved.result()
         conv3, conv2 = (done.result() for done in waiting)
         gradients: Gradients = {}
         for number, (weight, bias) in enumerate((conv1, conv2, conv3), 1):
             gradients[f"trunk.conv{number}.weight"], gradients[f"trunk.conv{number}.bias"] = weight, bias
         return gradients
+
+
+def _move(computed: Future[Tensor], step: Step, gradients: Gradients) -> None:
+    """Once they have been computed; not at all if that failed."""
+    computed.result()
+    step(gradients)
 
 
 def _by_input(convolution: nn.Conv2d, seen: Tensor, slopes: Tensor) -> Tensor:

@@ -98,6 +98,7 @@ class PeriodicEvaluation:
 
     Args:
         agent: what is evaluated.
+        episodes: 0: none is played, and the best score so far is remembered.
         directory: where the best is kept; None: nowhere.
     """
 
@@ -116,7 +117,7 @@ class PeriodicEvaluation:
         self.best_score: float | None = None
 
     def __call__(self, done: Round) -> None:
-        if done.phase == "agent" and self._schedule.due(done.step):
+        if done.phase == "agent" and self._schedule.due(done.step) and self._episodes:
             evaluation = self._agent.evaluate(self._episodes, seed=EVALUATION_SEEDS + self._agent.seed)
             for sink in self._sinks:
                 sink.evaluation(done.step, evaluation)

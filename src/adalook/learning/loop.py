@@ -10,11 +10,10 @@ Logging, evaluation and checkpoints consume rounds (see `consumers`); none of th
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from concurrent.futures import Executor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,12 @@ import numpy as np
 import torch
 
 from adalook.arrays import IntArray
+from adalook.errors import AdalookError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.at_once import AtOnce
 from adalook.learning.config import Config
 from adalook.learning.network import QNetwork
+from adalook.learning.quick_turns import quick_turns
 from adalook.learning.replay import Batch, Replay
 from adalook.learning.targets import Learner, Update
 from adalook.learning.worlds import Episode, Worlds
@@ -33,9 +34,6 @@ from adalook.simulators.base import Transition
 
 STREAMS = ("exploration", "search", "sampling")
 """What is drawn, each from a generator of its own, so that one does not shift another."""
-
-TURN_SECONDS = 2e-4
-"""After which a thread hands the interpreter over to one that waits for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,8 @@ class Trainer:
         learner: its network becomes a copy of `acting`.
         replay: empty, or as `load_state` left it.
         seed: of everything that is drawn here.
-        helper: learns while this thread acts; None: one after the other.
+        helper: learns while this thread acts; None: one after the other. Not the learner's own: they would wait for
+            each other.
     """
 
     def __init__(
@@ -89,30 +88,45 @@ class Trainer:
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
         self.step, self.seconds = 0, 0.0
+        self._whole = True
+        """Between two rounds."""
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
 
     def rounds(self) -> Iterator[Round]:
         """Rounds without end: stop asking to stop."""
         while True:
+            self._refuse_halves()
             started = time.perf_counter()
-            torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a process
+            torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a thread
             epsilon = self.config.epsilon(self.step)
-            with _quick_turns():
+            self._whole = False
+            with quick_turns() if self.config.overlap else nullcontext():
                 decisions, episodes, updates = self._round(epsilon)
             self.step += len(decisions)
             self.seconds += time.perf_counter() - started
+            self._whole = True
             yield Round(self.step, self.seconds, epsilon, decisions, episodes, updates)
 
     def _round(self, epsilon: float) -> tuple[list[Decision], list[Episode], list[Update]]:
         observations = self.worlds.observations
         learning = self._helper.submit(self._learn, self.step, self.step + len(self.worlds))
-        decisions = self._decide(epsilon)
-        transitions, episodes = self.worlds.step([decision.action for decision in decisions])
+        try:
+            decisions = self._decide(epsilon)
+            transitions, episodes = self.worlds.step([decision.action for decision in decisions])
+        finally:  # nobody learns on behind the back of whoever stopped this
+            wait([learning])
         updates = learning.result()
         for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
             self._store(observation, decision, transition)
         self.acting.load_state_dict(self.learner.network.state_dict())
         return decisions, episodes, updates
+
+    def _refuse_halves(self) -> None:
+        if not self._whole:
+            raise AdalookError(
+                "training was stopped in the middle of a round, and what was learnt does not fit together",
+                remedy="load the last checkpoint, or begin anew; the agent can still predict and evaluate",
+            )
 
     def _decide(self, epsilon: float) -> list[Decision]:
         """One decision per world. Each round draws as much as any other, whatever comes of it."""
@@ -178,6 +192,7 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """All that later rounds depend on, as plain data and arrays."""
+        self._refuse_halves()
         return {
             "step": self.step,
             "seconds": self.seconds,
@@ -196,18 +211,10 @@ class Trainer:
         self.acting.load_state_dict(self.learner.network.state_dict())
         self.worlds.load_state(state["worlds"])
         self.replay.load_state(state["replay"])
+        self._whole = True
 
-
-@contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Let threads that need the interpreter for a moment have it soon.
-
-    Learning needs it between two operations that take a millisecond each, and acting hardly ever lets go of it: with
-    Python's usual 5 ms a core would idle.
-    """
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(TURN_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
+    def close(self) -> None:
+        """Let go of worlds and threads."""
+        self.worlds.close()
+        self.learner.close()
+        self._helper.shutdown()

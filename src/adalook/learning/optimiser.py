@@ -119,11 +119,16 @@ def _in_storage_order(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 class TorchOptimiser:
-    """One of PyTorch's own, for GPUs."""
+    """One of PyTorch's own, for GPUs. Its state is that of `Compiled`, so that a run may move between machines."""
 
     def __init__(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         self._weights = dict(network.named_parameters())
         self._optimiser = optimiser
+        self._names = {"steps": "step"} | (
+            {"squares": "exp_avg_sq", "means": "exp_avg"}
+            if isinstance(optimiser, torch.optim.Adam)
+            else {"squares": "square_avg", "means": "grad_avg"}
+        )
 
     def step(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
@@ -133,21 +138,27 @@ class TorchOptimiser:
             self._weights[name].grad = None
 
     def state(self) -> Arrays:
-        return {
-            f"{kind} {name}": value.detach().cpu().numpy().copy()
-            for name, weight in self._weights.items()
-            for kind, value in self._optimiser.state.get(weight, {}).items()
-        }
+        arrays: Arrays = {}
+        for name, weight in self._weights.items():
+            stored = self._optimiser.state.get(weight, {})
+            nothing = torch.zeros_like(weight)
+            for kind in ("squares", "means"):
+                arrays[f"{kind} {name}"] = stored.get(self._names[kind], nothing).detach().cpu().numpy().copy()
+            arrays[f"steps {name}"] = np.array(int(stored.get("step", 0)))
+        return arrays
 
     def load_state(self, state: Arrays) -> None:
         self._optimiser.state.clear()
-        for key, value in state.items():
-            kind, name = key.split(" ", 1)
-            weight = self._weights[name]
-            stored = torch.from_numpy(np.array(value)).to(weight.device)
-            if stored.ndim:
-                stored = torch.empty_like(weight, requires_grad=False).copy_(stored)
-            self._optimiser.state[weight][kind] = stored
+        for name, weight in self._weights.items():
+            steps = int(state[f"steps {name}"])
+            if steps == 0:
+                continue  # PyTorch makes it when it is first needed
+            stored = self._optimiser.state[weight]
+            stored["step"] = torch.tensor(float(steps), device=weight.device)
+            for kind in ("squares", "means"):
+                stored[self._names[kind]] = torch.empty_like(weight, requires_grad=False).copy_(
+                    torch.from_numpy(np.array(state[f"{kind} {name}"]))
+                )
 
 
 def make_optimiser(network: nn.Module, config: Config, device: torch.device) -> Optimiser:

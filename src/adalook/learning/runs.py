@@ -12,9 +12,8 @@ RUN/tensorboard         events
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from adalook.learning.habits import Habits, read_habits, write_habits
 from adalook.learning.loop import Round
 from adalook.learning.qldqn import QLDQN
 from adalook.learning.sinks import ProgressLine, RunLog, Sink, TensorBoard
+from adalook.learning.stopping import stop_signals
 
 KINDS: dict[str, type[Agent]] = {kind.kind: kind for kind in (DQN, QLDQN)}
 LAST_EPISODES = 50
@@ -108,7 +108,7 @@ def go_on(
         habits = habits or read_habits(directory) or Habits(progress=False)
         write_habits(directory, habits)
         session = _Session(run, agent, newest, habits, (last_step, last_second), stack)
-        stopped = stack.enter_context(_stop_signals())
+        stopped = stack.enter_context(stop_signals())
         rounds = agent.rounds()
         while agent.step < last_step and agent.trainer.seconds < last_second and not stopped:
             session.hear(next(rounds))
@@ -120,8 +120,8 @@ def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float
     if steps is None and seconds is None:
         raise ArgumentError("training needs an end", expected="steps, seconds or both")
     return (
-        np.inf if steps is None else settings.whole(1).checked("steps", steps),
-        np.inf if seconds is None else settings.positive.checked("seconds", seconds),
+        np.inf if steps is None else settings.whole(1).checked("the number of steps to train for", steps),
+        np.inf if seconds is None else settings.positive.checked("the time to train for, in seconds,", seconds),
     )
 
 
@@ -159,8 +159,7 @@ class _Session:
             episodes=habits.evaluation_episodes,
             directory=run.path / "best",
         )
-        if habits.evaluation_episodes:  # else it only remembers the best score so far
-            self._listeners.append(evaluation)
+        self._listeners.append(evaluation)
         self._go_back_to(newest, log)
         if habits.tensorboard:
             board = TensorBoard(run.path / "tensorboard", agent.step, _prior_steps(agent))
@@ -214,23 +213,3 @@ def _kind(description: dict[str, Any]) -> type[Agent]:
     if kind is None:
         raise FileError("the run is of an unknown agent", expected=" or ".join(KINDS), got=description["agent"])
     return kind
-
-
-@contextlib.contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C or SIGTERM asks to stop. A second one does what it always does."""
-    received: list[int] = []
-    before: dict[int, Any] = {}
-
-    def remember(received_now: int, frame: Any) -> None:
-        received.append(received_now)
-        signal.signal(received_now, before[received_now])
-
-    with contextlib.suppress(ValueError):  # not the main thread: someone else looks after signals
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, remember)
-    try:
-        yield received
-    finally:
-        for restored, handler in before.items():
-            signal.signal(restored, handler)

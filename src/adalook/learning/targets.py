@@ -109,7 +109,8 @@ class Learner:
         discount: γ.
         head_balance: see `head_weights`.
         device: where the networks are.
-        helper: computes targets, and gradients of weights, at the same time; None: one after the other.
+        helper: computes targets, and gradients of weights, at the same time; None: one after the other. Not one in
+            which updates are made: they would wait for themselves.
     """
 
     def __init__(
@@ -169,6 +170,10 @@ class Learner:
             raise DivergedError(loss)
         self._slopes.descend(slopes, self.optimiser.step)
         return Update(loss, mean_value)
+
+    def close(self) -> None:
+        """Let go of the helper."""
+        self._helper.shutdown()
 
     def state(self) -> dict[str, Any]:
         """Network, target and optimiser."""
