@@ -85,7 +85,7 @@ def markdown(game: str, found: dict[str, Record]) -> str:
         "",
         "`python -m benchmarks.learning ale`: real runs with log, TensorBoard events and a checkpoint every five "
         "minutes; several at a time, with one thread each and without overlap. The Atari preset, but a replay memory "
-        "of 100,000 transitions, ε that falls over 10,000 steps and learning from step 1,000 on, since the preset's "
+        "of 10,000 transitions, ε that falls over 10,000 steps and learning from step 1,000 on, since the preset's "
         "numbers are for days.",
         "",
         "*Beyond the replay*: resident memory less the replay memory's own count of its bytes. *Growth* is that of the "

@@ -32,7 +32,7 @@ def config() -> Config:
     """The Atari preset, for runs of minutes instead of days."""
     return dataclasses.replace(
         atari(),
-        buffer_transitions=100_000,  # fills within the run, so that forgetting is tried as well
+        buffer_transitions=10_000,  # fills within the run, so that forgetting is tried as well
         epsilon_anneal_steps=10_000,
         learning_starts_steps=1_000,  # the preset's 80,000 steps would be the better part of the run
         overlap=False,  # one core each: two runs share the machine
