@@ -124,7 +124,10 @@ def test_pictures_are_pytorchs() -> None:
     seen = torch.from_numpy(np.random.default_rng(3).integers(0, 256, (3, 4, 40, 36), dtype=np.uint8))
     assert torch.equal(pictures(seen), seen.float().mul(1.0 / 255.0))
     assert pictures(seen).is_contiguous(memory_format=torch.channels_last)
-    numbers = seen.float().requires_grad_()
+    numbers = seen.float().contiguous(memory_format=torch.channels_last)
+    assert torch.equal(pictures(numbers), pictures(seen))
+    assert torch.equal(numbers, seen.float())  # what was shown stays as it is
+    numbers.requires_grad_()
     assert torch.equal(pictures(numbers), pictures(seen))
     assert pictures(numbers).requires_grad  # who asks what an agent looks at needs gradients by the picture
 

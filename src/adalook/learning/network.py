@@ -75,7 +75,7 @@ class NatureTrunk(nn.Module):
 def pictures(observations: Tensor) -> Tensor:
     """Bytes (n, frames, height, width) as floats in [0, 1], channels last."""
     if observations.device.type != "cpu" or observations.dtype != torch.uint8:
-        return observations.contiguous(memory_format=torch.channels_last).float().mul_(1.0 / 255.0)
+        return observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
     n, frames, height, width = observations.shape
     shown = np.empty((n, height, width, frames), np.float32)
     scale(observations.numpy(), np.float32(1.0 / 255.0), shown)

@@ -4,8 +4,8 @@
     Adam               s ← αs + (1−α)g²      m ← βm + (1−β)g      w ← w − λ m/(1−βᵗ) / (√(s/(1−αᵗ)) + ε)
 
 MinAtar and the Nature paper use the first. PyTorch has no fused kernel for it; seven passes over the weights cost as
-much as a third of an update on MinAtar. For Adam it has one, but that takes half a millisecond to begin. A head without
-transitions in the batch has no gradient and stays as it is, its running means included.
+much as a third of an update on MinAtar. For Adam it has one, but beginning takes longer than moving a small layer. A
+head without transitions in the batch has no gradient and stays as it is, its running means included.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ class TorchOptimiser:
     def __init__(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         self._weights = dict(network.named_parameters())
         self._optimiser = optimiser
-        self._names = {"steps": "step"} | (
-            {"squares": "exp_avg_sq", "means": "exp_avg"}
-            if isinstance(optimiser, torch.optim.Adam)
-            else {"squares": "square_avg", "means": "grad_avg"}
-        )
+        adam = isinstance(optimiser, torch.optim.Adam)
+        self._names = {
+            "squares": "exp_avg_sq" if adam else "square_avg",
+            "means": "exp_avg" if adam else "grad_avg",
+        }
 
     def step(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
@@ -142,8 +142,8 @@ class TorchOptimiser:
         for name, weight in self._weights.items():
             stored = self._optimiser.state.get(weight, {})
             nothing = torch.zeros_like(weight)
-            for kind in ("squares", "means"):
-                arrays[f"{kind} {name}"] = stored.get(self._names[kind], nothing).detach().cpu().numpy().copy()
+            for kind, torchs in self._names.items():
+                arrays[f"{kind} {name}"] = stored.get(torchs, nothing).detach().cpu().numpy().copy()
             arrays[f"steps {name}"] = np.array(int(stored.get("step", 0)))
         return arrays
 
@@ -155,8 +155,8 @@ class TorchOptimiser:
                 continue  # PyTorch makes it when it is first needed
             stored = self._optimiser.state[weight]
             stored["step"] = torch.tensor(float(steps), device=weight.device)
-            for kind in ("squares", "means"):
-                stored[self._names[kind]] = torch.empty_like(weight, requires_grad=False).copy_(
+            for kind, torchs in self._names.items():
+                stored[torchs] = torch.empty_like(weight, requires_grad=False).copy_(
                     torch.from_numpy(np.array(state[f"{kind} {name}"]))
                 )
 
