@@ -25,7 +25,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from adalook.disk import make_directory
+from adalook.storage.files import make_directory
 from benchmarks import learning_ale, learning_report
 from benchmarks.learning_contenders import CONTENDERS, GAMES, RANDOM, USUAL, Job
 from benchmarks.planning import ROOT

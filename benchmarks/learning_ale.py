@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from adalook.disk import make_directory
+from adalook.storage.files import make_directory
 from benchmarks import learning_ale_report as report
 from benchmarks.planning import ROOT
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray
-from adalook.disk import replacing
-from adalook.learning.sinks import CLOCK, LOG
-from adalook.report import plotting
+from adalook._arrays import FloatArray
+from adalook.learning.runs.loggers import CLOCK, LOG
+from adalook.report.figures import style as plotting
+from adalook.storage.files import replacing
 from benchmarks.learning_ale_run import SAMPLES
 from benchmarks.planning import machine
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import adalook as al
-from adalook.learning.agent import Agent
+from adalook.learning.agents.base import Agent
 from adalook.learning.config import Config, atari
-from adalook.learning.description import DESCRIPTION
-from adalook.learning.habits import Habits
-from adalook.learning.runs import go_on, start
+from adalook.learning.runs.config_file import DESCRIPTION
+from adalook.learning.runs.options import Habits
+from adalook.learning.runs.run import go_on, start
 from benchmarks.child import resident_bytes
 
 Record = dict[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import adalook as al
-from adalook.learning.agent import Agent
+from adalook.learning.agents.base import Agent
 from adalook.learning.config import Config, minatar
 
 Record = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray
-from adalook.report import plotting
+from adalook._arrays import FloatArray
+from adalook.report.figures import style as plotting
 from benchmarks.learning_contenders import CONTENDERS, RANDOM
 
 if TYPE_CHECKING:

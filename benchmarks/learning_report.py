@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from adalook.disk import replacing
-from adalook.report.statistics import FEWEST_SAMPLES, Estimate
+from adalook.report.data.statistics import FEWEST_SAMPLES, Estimate
+from adalook.storage.files import replacing
 from benchmarks import learning_figures as figures
 from benchmarks import learning_statistics as statistics
 from benchmarks.learning_contenders import CONTENDERS, FIXED, GAMES, RANDOM, Job

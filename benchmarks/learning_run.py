@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from adalook.disk import replacing
 from adalook.learning.acting import Decision
-from adalook.learning.agent import Agent
-from adalook.learning.loop import Round
+from adalook.learning.agents.base import Agent
+from adalook.learning.training import Round
+from adalook.storage.files import replacing
 from benchmarks.learning_contenders import CONTENDERS, GAMES, RANDOM, Contender, Game, Job
 
 Record = dict[str, Any]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import trim_mean
 
-from adalook.arrays import FloatArray
-from adalook.report.statistics import RESAMPLES, SEED, Estimate
+from adalook._arrays import FloatArray
+from adalook.report.data.statistics import RESAMPLES, SEED, Estimate
 
 Strata = Sequence[FloatArray]
 """A score per seed (n,), for each game."""

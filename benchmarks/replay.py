@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from adalook.learning.checkpoint import RunDirectory
-from adalook.learning.codecs import LZ4, Bits
-from adalook.learning.replay import Replay
+from adalook.learning.replay.buffer import Replay
+from adalook.learning.replay.codecs import LZ4, Bits
+from adalook.learning.runs.checkpoint import RunDirectory
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
 

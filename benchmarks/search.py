@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from adalook.disk import replacing
 from adalook.search import Expander, FixedDepth, Root, SearchResult, expander_for, search, search_many
-from adalook.simulators.ale import AtariSimulator
+from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
 from adalook.simulators.minatar import MinAtarSimulator
+from adalook.storage.files import replacing
 from benchmarks import search_report as report
 from benchmarks.planning import ROOT, machine
 from benchmarks.search_plain import Cost, PlainAtari, PlainMinAtar

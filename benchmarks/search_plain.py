@@ -38,7 +38,7 @@ class PlainAtari:
         import ale_py
         import cv2
 
-        from adalook.simulators.emulator import rom_of
+        from adalook.simulators.ale.emulator import rom_of
 
         cv2.setNumThreads(1)
         self._resize, self._area = cv2.resize, cv2.INTER_AREA

@@ -24,8 +24,8 @@ from typing import Any
 
 from rich.console import Console
 
-from adalook.disk import replacing
 from adalook.learning.config import Config, config_for
+from adalook.storage.files import replacing
 from benchmarks import throughput_report as report
 from benchmarks.planning import ROOT, machine
 from benchmarks.throughput_contender import CLEANRL, CLEANRL_PYTHON, Contender

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import adalook as al
-from adalook import cli
-from adalook.arguments import build_method, build_model
-from adalook.cli import main
+from adalook.cli import main as cli
+from adalook.cli.main import main
+from adalook.cli.sources import build_method, build_model
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
@@ -272,7 +272,7 @@ def test_demo_compares_and_draws(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_help_does_not_wait_for_the_compiler() -> None:
     code = (
-        "import sys; from adalook.cli import main; main(['--help']); "
+        "import sys; from adalook.cli.main import main; main(['--help']); "
         "heavy = {'numpy', 'numba', 'scipy', 'matplotlib', 'rich', 'gymnasium'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
@@ -282,7 +282,7 @@ def test_help_does_not_wait_for_the_compiler() -> None:
 ANNOUNCED = """
 import sys
 from pathlib import Path
-from adalook.planning.watch import Watch
+from adalook.planning.interrupts import Watch
 
 show = Watch.show
 
@@ -291,7 +291,7 @@ def announce(self, count, iteration):
     show(self, count, iteration)
 
 Watch.show = announce
-from adalook.cli import main
+from adalook.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
 """The command line, but it touches a file once the first pass is done: kernels may have to be compiled before that."""

@@ -2,6 +2,6 @@
 
 import sys
 
-from adalook.cli import main
+from adalook.cli.main import main
 
 sys.exit(main())

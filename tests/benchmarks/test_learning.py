@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.disk import make_directory
 from adalook.learning.acting import Decision
-from adalook.learning.loop import Round
-from adalook.learning.worlds import Episode
+from adalook.learning.env_pool import Episode
+from adalook.learning.training import Round
+from adalook.storage.files import make_directory
 from benchmarks import learning, learning_ale_report, learning_contenders, learning_figures, learning_report
 from benchmarks import learning_statistics as statistics
 from benchmarks.learning_contenders import CONTENDERS, RANDOM, Contender, Game, Job

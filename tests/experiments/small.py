@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from adalook.experiments.chain import ChainExperiment
-from adalook.experiments.engine import Finished, run_timed
+from adalook.experiments.engines.base import Finished, run_timed
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import Trial

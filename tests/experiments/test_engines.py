@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 import adalook as al
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.experiments.catalogue import chosen_engine, chosen_experiments
-from adalook.experiments.engine import ONE_THREAD, EngineError
+from adalook.experiments.engines.base import ONE_THREAD, EngineError
+from adalook.experiments.engines.processes import Processes
+from adalook.experiments.engines.ray import RayEngine, fingerprint, run_checked
+from adalook.experiments.methods import FixedDepth
 from adalook.experiments.models import MazeModel
-from adalook.experiments.processes import Processes
-from adalook.experiments.ray_engine import RayEngine, fingerprint, run_checked
-from adalook.experiments.reproduce import reproduce
-from adalook.experiments.rules import FixedDepth
+from adalook.experiments.registry import chosen_engine, chosen_experiments
+from adalook.experiments.runner import reproduce
 from adalook.experiments.trial import Trial
 
 from .small import MAZE, Inline, digests
@@ -162,8 +162,8 @@ def test_a_machine_with_other_versions_is_refused():
 RAY = """
 import sys
 from pathlib import Path
-from adalook.experiments.ray_engine import RayEngine
-from adalook.experiments.reproduce import reproduce
+from adalook.experiments.engines.ray import RayEngine
+from adalook.experiments.runner import reproduce
 from tests.experiments.small import MAZE
 reproduce(MAZE, Path(sys.argv[1]), RayEngine(workers=2))
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from adalook.experiments.maze import MazeExperiment
-from adalook.experiments.reproduce import reproduce
+from adalook.experiments.runner import reproduce
 
 from .small import Inline, digests
 
@@ -23,8 +23,8 @@ EXPERIMENT = MazeExperiment(seeds=3, size=14)
 RUN = """
 import sys
 from pathlib import Path
-from adalook.experiments.processes import Processes
-from adalook.experiments.reproduce import reproduce
+from adalook.experiments.engines.processes import Processes
+from adalook.experiments.runner import reproduce
 from tests.experiments.test_kill import EXPERIMENT
 
 class Reporting(Processes):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adalook.cli import main
+from adalook.cli.main import main
 
 
 def test_chain_from_the_command_line(tmp_path, capsys):

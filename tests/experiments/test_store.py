@@ -11,7 +11,7 @@ import pytest
 from adalook.errors import FileError
 from adalook.experiments import archive
 from adalook.experiments.journal import Journal
-from adalook.experiments.reproduce import Interrupted, reproduce
+from adalook.experiments.runner import Interrupted, reproduce
 from adalook.experiments.store import Store
 
 from .small import CHAIN, MAZE, SWEEP, Inline, digests

@@ -9,12 +9,12 @@ import pytest
 
 import adalook as al
 from adalook.experiments.maze import MazeExperiment
+from adalook.experiments.methods import FixedDepth, OnePerDepth, tree_nodes
 from adalook.experiments.models import ChainModel, MazeModel
-from adalook.experiments.prior_sources import ExactPrior, values_by_cell
-from adalook.experiments.rules import FixedDepth, OnePerDepth, tree_nodes
+from adalook.experiments.priors import ExactPrior, values_by_cell
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
-from adalook.planning.backups import backup
+from adalook.planning.lookahead.backups import backup
 
 from .small import CHAIN, MAZE, SWEEP
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from adalook.learning.checkpoint import RunDirectory
-from adalook.learning.segments import Segment
+from adalook.learning.runs.checkpoint import RunDirectory
+from adalook.storage.state_tree import Segment
 
 
 def state_of(step: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.learning.agent import Agent
+from adalook.learning.agents.base import Agent
 from adalook.learning.config import Config, config_for
 
 BREAKOUT = "MinAtar/Breakout-v1"

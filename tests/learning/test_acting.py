@@ -8,7 +8,7 @@ import numpy as np
 
 import adalook as al
 from adalook.learning.acting import NO_ACTION, TreeActor, ValueActor
-from adalook.search.fixed_depth import FixedDepth
+from adalook.search.rules.fixed import FixedDepth
 from adalook.simulators.base import Simulator
 from adalook.simulators.tabular import TabularSimulator
 

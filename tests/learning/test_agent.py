@@ -11,10 +11,10 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.agent import Agent
+from adalook.learning.agents.base import Agent
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config, config_for
-from adalook.learning.dqn import DQN
-from adalook.learning.qldqn import QLDQN
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.checkpoint import RunDirectory, load_newest
-from adalook.learning.frame_storage import SEGMENT_FRAMES
-from adalook.learning.replay import Replay
-from adalook.learning.segments import Segment
-from adalook.learning.state_tree import arrays_from_bytes, arrays_to_bytes, join, split
+from adalook.learning.replay.buffer import Replay
+from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
+from adalook.learning.runs.checkpoint import RunDirectory, load_newest
+from adalook.storage.state_tree import Segment, arrays_from_bytes, arrays_to_bytes, join, split
 from tests.learning import checkpoint_writer
 from tests.learning.checkpoint_writer import state_of, steps_in
 
@@ -240,7 +239,7 @@ def test_a_write_that_stops_half_way_leaves_the_last_checkpoint(tmp_path):
 
 
 def test_two_processes_cannot_use_one_run(tmp_path):
-    source = "import sys; from adalook.learning.checkpoint import RunDirectory; RunDirectory(sys.argv[1])"
+    source = "import sys; from adalook.learning.runs.checkpoint import RunDirectory; RunDirectory(sys.argv[1])"
     command = [sys.executable, "-c", source, str(tmp_path)]
     with RunDirectory(tmp_path) as run:
         run.save(1, state_of(1))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adalook.cli import main
+from adalook.cli.main import main
 from tests.learning.small import BREAKOUT
 
 SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
@@ -133,7 +133,7 @@ def test_a_resumed_run_keeps_its_habits_until_it_is_told_of_others(tmp_path: Pat
 def test_what_is_wrong_with_an_evaluation_is_said_before_it_is_played(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from adalook.learning import runs
+    from adalook.learning.runs import run as runs
 
     def too_late(directory: Path) -> None:
         raise AssertionError("the agent was loaded")

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.commands.train import Settings, comments_on
+from adalook.cli.train import Settings, comments_on
 from adalook.errors import ArgumentError, FileError
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config, atari, config_for, minatar, tabular, vector
-from adalook.learning.description import DESCRIPTION
-from adalook.learning.dqn import DQN
-from adalook.learning.habits import Habits
-from adalook.learning.qldqn import QLDQN
-from adalook.learning.runs import load_agent
+from adalook.learning.runs.config_file import DESCRIPTION
+from adalook.learning.runs.options import Habits
+from adalook.learning.runs.run import load_agent
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
 

@@ -12,10 +12,10 @@ from PIL import Image
 import adalook as al
 from adalook.errors import ArgumentError
 from adalook.learning.acting import NO_ACTION, Decision
-from adalook.learning.dqn import DQN
-from adalook.learning.evaluate import evaluate
-from adalook.learning.pictures import Film
-from adalook.learning.qldqn import QLDQN
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.evaluation import evaluate
+from adalook.learning.runs.episode_gif import Film
 from adalook.simulators.base import Transition
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, fingerprint, small_config

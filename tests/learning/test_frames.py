@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.learning.codecs import LZ4, WINDOW, Bits, Raw, fitting_codec
-from adalook.learning.frame_storage import SEGMENT_FRAMES
-from adalook.learning.frames import FrameStore
+from adalook.learning.replay.codecs import LZ4, WINDOW, Bits, Raw, fitting_codec
+from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
+from adalook.learning.replay.frames import FrameStore
 
 KINDS = [
     (Raw(), np.uint8),

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from adalook.learning.at_once import AtOnce
-from adalook.learning.by_hand import MinAtarByHand, NatureByHand
-from adalook.learning.gradients import Autograd, Slopes, slopes_of
-from adalook.learning.minatar_kernels import KERNELS, convolution_gradients, convolve
-from adalook.learning.network import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork, pictures
-from adalook.learning.optimiser import Gradients
+from adalook.learning.cpu.backprop import MinAtarByHand, NatureByHand
+from adalook.learning.cpu.executors import AtOnce
+from adalook.learning.cpu.gradients import Autograd, Slopes, slopes_of
+from adalook.learning.cpu.minatar import KERNELS, convolution_gradients, convolve
+from adalook.learning.cpu.optimizers import Gradients
+from adalook.learning.networks import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork, pictures
 
 CPU = torch.device("cpu")
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from adalook.errors import AdalookError
-from adalook.learning.dqn import DQN
-from adalook.learning.loop import Round
-from adalook.learning.quick_turns import TURN_SECONDS, quick_turns
-from adalook.learning.targets import Learner
-from adalook.learning.worlds import Worlds
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.cpu.executors import TURN_SECONDS, quick_turns
+from adalook.learning.env_pool import Worlds
+from adalook.learning.learner import Learner
+from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 

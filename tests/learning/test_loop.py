@@ -14,15 +14,15 @@ from rich.console import Console
 import adalook as al
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import Decision
-from adalook.learning.consumers import EverySeconds, EverySteps, Reporter
-from adalook.learning.dqn import DQN
-from adalook.learning.loop import Round
-from adalook.learning.qldqn import QLDQN
-from adalook.learning.runs import Habits, go_on, start
-from adalook.learning.sinks import JsonLines, ProgressLine, RunLog, TensorBoard
-from adalook.learning.tally import Tally
-from adalook.learning.targets import Update
-from adalook.learning.worlds import Episode, Worlds
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.env_pool import Episode, Worlds
+from adalook.learning.learner import Update
+from adalook.learning.runs.callbacks import EverySeconds, EverySteps, Reporter
+from adalook.learning.runs.loggers import JsonLines, ProgressLine, RunLog, TensorBoard
+from adalook.learning.runs.progress import Tally
+from adalook.learning.runs.run import Habits, go_on, start
+from adalook.learning.training import Round
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, small_config
 

@@ -11,7 +11,8 @@ import torch
 
 from adalook.errors import ArgumentError
 from adalook.learning.config import minatar
-from adalook.learning.network import (
+from adalook.learning.cpu.optimizers import TorchOptimiser, make_optimiser
+from adalook.learning.networks import (
     ROWS_PER_PASS,
     Evaluator,
     MinAtarTrunk,
@@ -20,7 +21,6 @@ from adalook.learning.network import (
     QNetwork,
     TableTrunk,
 )
-from adalook.learning.optimiser import TorchOptimiser, make_optimiser
 
 SHAPE = (4, 10, 10)
 CPU = torch.device("cpu")

@@ -9,8 +9,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import config_for
-from adalook.learning.dqn import DQN
 from tests.learning.small import BREAKOUT
 
 CARTPOLE = "CartPole-v1"

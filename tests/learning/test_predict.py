@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.learning.dqn import DQN
+from adalook.learning.agents.dqn import DQN
 from adalook.learning.observations import as_batch
 from tests.learning.small import small_config
 

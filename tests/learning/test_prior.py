@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from adalook.errors import ArgumentError
-from adalook.learning.dqn import DQN
-from adalook.learning.loop import Round
-from adalook.learning.qldqn import QLDQN
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 PRIOR_ROUNDS = small_config().prior_steps // small_config().envs

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.learning.quantile import BufferRanks, QuantileLookahead, least_depth, shares_by_depth
-from adalook.learning.ranks import RankedDistances
-from adalook.search.rule import LevelView
+from adalook.learning.depth import BufferRanks, QuantileLookahead, RankedDistances, least_depth, shares_by_depth
+from adalook.search.rules.base import LevelView
 
 
 def ranks_of(*distances: float) -> RankedDistances:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adalook.errors import ArgumentError
-from adalook.learning.ranks import BYTES_PER_SLOT, RankedDistances
+from adalook.learning.depth import BYTES_PER_SLOT, RankedDistances
 
 CAPACITY = 24
 tied = st.sampled_from([0.0, -0.0, 1.0, 1.5, 5e-324, 1e308])

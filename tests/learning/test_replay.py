@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.learning import memory
-from adalook.learning.codecs import LZ4, Bits, Raw
-from adalook.learning.frame_storage import SEGMENT_FRAMES
-from adalook.learning.records import SEGMENT_RECORDS
-from adalook.learning.replay import Replay
+from adalook.learning.replay import memory
+from adalook.learning.replay.buffer import Replay
+from adalook.learning.replay.codecs import LZ4, Bits, Raw
+from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
+from adalook.learning.replay.records import SEGMENT_RECORDS
 
 STACK = 4
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from adalook.errors import FileError
-from adalook.learning.agent import Agent
-from adalook.learning.consumers import EVALUATION_SEEDS
-from adalook.learning.dqn import DQN
-from adalook.learning.qldqn import QLDQN
-from adalook.learning.runs import Habits, go_on, load_agent, start
+from adalook.learning.agents.base import Agent
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.runs.callbacks import EVALUATION_SEEDS
+from adalook.learning.runs.run import Habits, go_on, load_agent, start
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 HABITS = Habits(

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.checkpoint import RunDirectory, load_newest
-from adalook.learning.dqn import DQN
-from adalook.learning.habits import Habits, read_habits, write_habits
-from adalook.learning.loop import Round
-from adalook.learning.qldqn import QLDQN
-from adalook.learning.runs import _Session, go_on, load_agent, start
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.runs.checkpoint import RunDirectory, load_newest
+from adalook.learning.runs.options import Habits, read_habits, write_habits
+from adalook.learning.runs.run import _Session, go_on, load_agent, start
+from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 OFTEN = Habits(

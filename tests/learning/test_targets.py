@@ -11,10 +11,10 @@ import torch
 
 from adalook.errors import DivergedError
 from adalook.learning.config import minatar
-from adalook.learning.network import MinAtarTrunk, QNetwork
-from adalook.learning.optimiser import make_optimiser
-from adalook.learning.replay import Batch
-from adalook.learning.targets import Learner, bootstrap_targets, head_weights
+from adalook.learning.cpu.optimizers import make_optimiser
+from adalook.learning.learner import Learner, bootstrap_targets, head_weights
+from adalook.learning.networks import MinAtarTrunk, QNetwork
+from adalook.learning.replay.buffer import Batch
 
 CPU = torch.device("cpu")
 SHAPE = (4, 10, 10)

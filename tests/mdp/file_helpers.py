@@ -12,8 +12,8 @@ import hypothesis.strategies as st
 import numpy as np
 
 import adalook as al
-from adalook.mdp import npz
-from adalook.mdp.rows import Rows
+from adalook.mdp.files import npz
+from adalook.mdp.transitions import Rows
 
 Arrays = dict[str, np.ndarray]
 

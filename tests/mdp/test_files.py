@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 import adalook as al
-from adalook import disk
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.mdp import files
+from adalook.storage import files as disk
 from tests.mdp.file_helpers import assert_same, masked_model, models, parts, with_int64
 
 # ---- round trips

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
-from adalook.mdp.rows import INT32_MAX, index_type
+from adalook.mdp.transitions import INT32_MAX, index_type
 from tests.exact import random_mdp
 
 
@@ -154,7 +154,7 @@ def test_indices_are_as_small_as_they_may_be():
 def test_models_with_long_indices_solve_alike():
     """The kernels take 64-bit indices too; a model that needs them would not fit here."""
     from adalook.mdp.model import MDP
-    from adalook.mdp.rows import Rows
+    from adalook.mdp.transitions import Rows
 
     maze = al.zoo.maze(size=12)
     rows = Rows(maze.rows.indptr.astype(np.int64), maze.rows.indices.astype(np.int64), maze.rows.data.copy(), 1)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 import adalook as al
 from adalook.errors import FileError, MissingExtraError
-from adalook.mdp.umb import load_umb
+from adalook.mdp.files.umb import load_umb
 from tests.mdp.file_helpers import assert_same_model, masked_model, models
 
 ats = pytest.importorskip("umbi.ats")

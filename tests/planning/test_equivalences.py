@@ -126,7 +126,7 @@ def test_renaming_the_states_renames_the_answer(seed, num_states):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_backup_is_monotone_and_contracts(seed):
-    from adalook.planning.backups import backup
+    from adalook.planning.lookahead.backups import backup
 
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, 6, 3, 0.9)

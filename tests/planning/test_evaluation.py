@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
-from adalook.planning import evaluation
-from adalook.planning.evaluation import FUNCTIONAL, KRYLOV, LU, SWEEPS, Evaluator
+from adalook.planning.evaluation import chooser as evaluation
+from adalook.planning.evaluation.chooser import FUNCTIONAL, KRYLOV, LU, SWEEPS, Evaluator
 from tests.exact import naive_values, random_mdp
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError, FileError
-from adalook.planning import record
-from adalook.planning.record import describe, save_solution
+from adalook.planning import solution_files as record
+from adalook.planning.solution_files import describe, save_solution
 
 
 @pytest.fixture(scope="module")

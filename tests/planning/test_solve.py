@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.method import PriorMethod, Step
+from adalook.planning.rules.base import PriorMethod, Step
 
 
 def test_the_default_is_wlpi_and_certified():
@@ -119,7 +119,7 @@ def test_a_late_ctrl_c_is_not_lost():
 
 
 def test_an_interrupted_prior_is_no_prior(monkeypatch):
-    from adalook.planning.watch import Watch
+    from adalook.planning.interrupts import Watch
 
     def interrupted(self, count, iteration):
         self.interrupted = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adalook.report.claims import Claim, judge_claims
+from adalook.report.claims.all import Claim, judge_claims
 from tests.report import made_up
 from tests.report.made_up import Raw, World
 

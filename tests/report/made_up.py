@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from adalook.report import SavedLayout
-from adalook.report.experiment import Experiment, SavedModel, Trace
-from adalook.report.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
-from adalook.report.records import read_record
+from adalook.report.claims.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
+from adalook.report.data.experiment import Experiment, SavedModel, Trace
+from adalook.report.data.records import read_record
 
 Raw = dict[str, Any]
 World = dict[str, list[Raw]]

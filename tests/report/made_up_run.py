@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from adalook.learning.config import config_for
-from adalook.learning.description import FORMAT
+from adalook.learning.runs.config_file import FORMAT
 
 BREAKOUT = "MinAtar/Breakout-v1"
 EPISODE_PERIOD, REPORT_PERIOD = 10, 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from adalook.experiments.engine import Finished, run_timed
+from adalook.experiments.engines.base import Finished, run_timed
 from adalook.experiments.maze import MazeExperiment
-from adalook.experiments.reproduce import reproduce
+from adalook.experiments.runner import reproduce
 from adalook.experiments.trial import Trial
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from adalook.report.claims import judge_claims
-from adalook.report.experiment import Experiment, load_experiment
-from adalook.report.page import report_page
-from adalook.report.records import Record
+from adalook.report.claims.all import judge_claims
+from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.data.records import Record
+from adalook.report.pages.experiments import report_page
 from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
 from tests.report.small_maze import run_small_maze
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import adalook as al
-from adalook.cli import main
-from adalook.planning.record import save_solution
+from adalook.cli.main import main
+from adalook.planning.solution_files import save_solution
 from adalook.report import load_solution
-from adalook.report.solution_page import write_solution_page
+from adalook.report.pages.solution import write_solution_page
 from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
 
 

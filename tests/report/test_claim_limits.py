@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adalook.report.claims import Verdict
-from adalook.report.formulas import iteration_bound
+from adalook.report.claims.all import Verdict
+from adalook.report.claims.formulas import iteration_bound
 from tests.report import made_up
 from tests.report.alterations import induced, judged, of
 from tests.report.made_up import Raw, World, alter

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from adalook.report.claims import Verdict, claims_markdown, judge_claims
-from adalook.report.contenders import LIKE_FOR_LIKE, cheapest, contenders, cost_ratio
-from adalook.report.judgement import RULE, grade
-from adalook.report.page import report_page
-from adalook.report.records import CONVENTIONS
+from adalook.report.claims.all import Verdict, claims_markdown, judge_claims
+from adalook.report.claims.verdicts import RULE, grade
+from adalook.report.data.method_runs import LIKE_FOR_LIKE, cheapest, contenders, cost_ratio
+from adalook.report.data.records import CONVENTIONS
+from adalook.report.pages.experiments import report_page
 from tests.report import made_up
 from tests.report.alterations import dearer, induced, judged, of
 from tests.report.made_up import Raw, World, alter

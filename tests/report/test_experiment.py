@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from adalook.errors import FileError
-from adalook.report.experiment import load_experiment
+from adalook.report.data.experiment import load_experiment
 from tests.report import made_up
 from tests.report.made_up import Raw
 

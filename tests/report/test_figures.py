@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report import figures_chain, figures_maze, figures_queries, figures_sweep, plotting, table_one
-from adalook.report.contenders import cheapest, contenders
-from adalook.report.experiment import Experiment
-from adalook.report.figures import Figure, draw_figures, sketch_figures
-from adalook.report.plotting import STYLES
-from adalook.report.records import CONVENTIONS, HEADLINE
-from adalook.report.sketch import Sketch
-from adalook.report.statistics import mean
+from adalook.report.data.experiment import Experiment
+from adalook.report.data.method_runs import cheapest, contenders
+from adalook.report.data.records import CONVENTIONS, HEADLINE
+from adalook.report.data.statistics import mean
+from adalook.report.figures import chain as figures_chain
+from adalook.report.figures import maze as figures_maze
+from adalook.report.figures import queries as figures_queries
+from adalook.report.figures import style as plotting
+from adalook.report.figures import sweep as figures_sweep
+from adalook.report.figures import table_one
+from adalook.report.figures.all import Figure, draw_figures, sketch_figures
+from adalook.report.figures.spec import Sketch
+from adalook.report.figures.style import STYLES
 from tests.report import made_up
 
 NUMBERS = [

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.report import figures, figures_maze
-from adalook.report.experiment import Experiment, load_experiment
-from adalook.report.explorer import experiment_explorer, pack
-from adalook.report.judgement import Claim, Judgement, Verdict
-from adalook.report.page import report_page, write_report
-from adalook.report.sketch import Sketch
+from adalook.report.claims.verdicts import Claim, Judgement, Verdict
+from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.figures import all as figures
+from adalook.report.figures import maze as figures_maze
+from adalook.report.figures.spec import Sketch
+from adalook.report.pages.experiments import report_page, write_report
+from adalook.report.pages.explorer import experiment_explorer, pack
 from tests.report.small_maze import run_small_maze
 
 VOID = {"meta", "link", "img", "input", "br"}

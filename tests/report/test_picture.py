@@ -14,9 +14,10 @@ import pytest
 
 import adalook as al
 from adalook.errors import FileError
-from adalook.planning.record import save_solution
-from adalook.report import load_solution, picture
-from adalook.report.picture import draw_solution
+from adalook.planning.solution_files import save_solution
+from adalook.report import load_solution
+from adalook.report.figures import solution as picture
+from adalook.report.figures.solution import draw_solution
 
 
 def save(mdp: al.MDP, directory: Path, method: Any = None, **options: Any) -> Path:
@@ -190,7 +191,7 @@ def test_files_of_two_solutions_are_not_mixed_up(tmp_path: Path) -> None:
 def test_drawing_needs_neither_models_nor_global_state(tmp_path: Path) -> None:
     save(al.zoo.gridworld(3, 3), tmp_path)
     code = (
-        "import sys; from adalook.report.picture import draw_solution; draw_solution(sys.argv[1]); "
+        "import sys; from adalook.report.figures.solution import draw_solution; draw_solution(sys.argv[1]); "
         "bad = [m for m in sys.modules if m.startswith(('adalook.mdp', 'adalook.planning', 'matplotlib.pyplot'))]; "
         "assert not bad, bad"
     )

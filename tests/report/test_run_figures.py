@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report.run_album import Album, EnoughSeen, picture_of
-from adalook.report.run_curves import depth_colour, depth_use, distances, learning_curves, losses
-from adalook.report.run_log import read_run_log
-from adalook.report.run_states import STATES_PER_DEPTH, depth_along_episodes, states_by_depth
-from adalook.report.run_view import TrainingRun
-from adalook.report.search_picture import PLANES
+from adalook.report.data.run_log import read_run_log
+from adalook.report.data.run_view import TrainingRun
+from adalook.report.data.state_gallery import Album, EnoughSeen, picture_of
+from adalook.report.figures.run_curves import depth_colour, depth_use, distances, learning_curves, losses
+from adalook.report.figures.run_states import STATES_PER_DEPTH, depth_along_episodes, states_by_depth
+from adalook.report.figures.search_view import PLANES
 from tests.report.made_up_run import description, write_run
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.report.run_log import read_run_log
+from adalook.report.data.run_log import read_run_log
 from tests.report.made_up_run import BREAKOUT, write_lines, write_run
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from adalook.cli import main
-from adalook.report.run_page import duration
+from adalook.cli.main import main
+from adalook.report.pages.run import duration
 from tests.report.made_up_run import BREAKOUT, description, write_run
 from tests.report.test_page import Checked
 
@@ -78,7 +78,7 @@ def test_without_any_checkpoint_the_page_says_why_there_are_no_pictures(trained:
 def test_a_checkpoint_of_another_version_is_said_so(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from adalook.learning import runs
+    from adalook.learning.runs import run as runs
 
     def broken(place: Path) -> None:
         raise KeyError("something new")
@@ -191,7 +191,7 @@ class NotInstalled:
             raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
 sys.meta_path.insert(0, NotInstalled())
-from adalook.cli import main
+from adalook.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

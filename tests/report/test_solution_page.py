@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.planning import record
-from adalook.planning.method import Method
-from adalook.planning.record import save_solution
-from adalook.report import load_solution, load_trace, solution_page
-from adalook.report.solution_page import write_solution_page
+from adalook.planning import solution_files as record
+from adalook.planning.rules.base import Method
+from adalook.planning.solution_files import save_solution
+from adalook.report import load_solution, load_trace
+from adalook.report.pages import solution as solution_page
+from adalook.report.pages.solution import write_solution_page
 from tests.report.test_page import Checked, unpacked
 
 

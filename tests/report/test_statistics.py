@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.report.statistics import FEWEST_SAMPLES, difference, geometric_mean, mean, mean_and_std, ratio
+from adalook.report.data.statistics import FEWEST_SAMPLES, difference, geometric_mean, mean, mean_and_std, ratio
 
 
 def test_mean_and_deviation_are_those_of_a_sample() -> None:

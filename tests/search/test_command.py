@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.cli import main
+from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.report import search_picture
-from adalook.report.search_picture import draw_searches
+from adalook.report.figures import search_view as search_picture
+from adalook.report.figures.search_view import draw_searches
 from adalook.search import DistanceRecord, FixedDepth
 from adalook.search.rollout import Plan, searches_along
 from adalook.simulators.make import make_simulator

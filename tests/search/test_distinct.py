@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adalook.search import FixedDepth, distinct, expander, search
+from adalook.search import FixedDepth, distinct, search
 from adalook.search.distinct import DistinctObservations
+from adalook.search.workers import expander
 from tests.search.plain import assert_same, hashed_values, roots_along
 from tests.search.worlds import Graph
 

@@ -9,7 +9,8 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.search import Budget, FixedDepth, Root, Status, expander, search, search_many
+from adalook.search import Budget, FixedDepth, Root, Status, search, search_many
+from adalook.search.workers import expander
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
 from tests.search.plain import assert_same, hashed_values, plain_action_values, roots_along

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from adalook.search import Budget, FixedDepth, Status, WorkerError, Workers, expander_for, search, search_many
-from adalook.search.shares import fair_shares
+from adalook.search.workers.load_balance import fair_shares
 from adalook.simulators.minatar import MinAtarSimulator
 from tests.search.plain import assert_same, hashed_values, roots_along
 from tests.search.worlds import Deadly, Graph, Raising, Slow, SlowInOneProcess

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.simulators.ale import AtariSimulator
+from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.minatar import MinAtarSimulator
 from tests.simulators.worlds import make
 

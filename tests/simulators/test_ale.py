@@ -10,7 +10,7 @@ import pytest
 from ale_py import ALEInterface, LoggerMode, roms
 
 from adalook.errors import ArgumentError, FileError
-from adalook.simulators.ale import AtariSimulator
+from adalook.simulators.ale.simulator import AtariSimulator
 
 
 def bare(rom: str) -> Any:

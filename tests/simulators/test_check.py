@@ -11,8 +11,8 @@ import pytest
 
 from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children
-from adalook.simulators.check import check_simulator
-from adalook.simulators.packing import pack_plain
+from adalook.simulators.checker.check import check_simulator
+from adalook.storage.packing import pack_plain
 from tests.simulators.worlds import WORLDS, WindyWalk, make
 
 

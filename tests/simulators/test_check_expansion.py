@@ -11,8 +11,8 @@ import pytest
 
 from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children, Transition
-from adalook.simulators.check import check_simulator
-from adalook.simulators.gym import GymSimulator
+from adalook.simulators.checker.check import check_simulator
+from adalook.simulators.gym.simulator import GymSimulator
 from tests.simulators.test_gym import Counter, Part
 from tests.simulators.worlds import WindyWalk
 

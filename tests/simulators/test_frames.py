@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adalook.simulators.frames import SIDE, Lens
+from adalook.simulators.ale.frames import SIDE, Lens
 
 
 def put(lens: Lens, slot: int, codes: np.ndarray[Any, Any], greys: np.ndarray[Any, Any]) -> None:

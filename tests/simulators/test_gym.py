@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
 from adalook.errors import ArgumentError, FileError, SimulatorError
-from adalook.simulators.gym import GymSimulator
+from adalook.simulators.gym.simulator import GymSimulator
 
 
 class Counter(gymnasium.Env[Any, Any]):

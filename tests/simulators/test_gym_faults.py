@@ -11,8 +11,8 @@ import pytest
 from gymnasium import spaces
 
 from adalook.errors import SimulatorError
-from adalook.simulators.check import check_simulator
-from adalook.simulators.gym import GymSimulator
+from adalook.simulators.checker.check import check_simulator
+from adalook.simulators.gym.simulator import GymSimulator
 
 
 class Walk(gymnasium.Env[Any, Any]):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from adalook.errors import AdalookError, FileError
-from adalook.simulators import ale
-from adalook.simulators.ale import AtariSimulator
-from adalook.simulators.gym import GymSimulator
+from adalook.simulators.ale import simulator as ale
+from adalook.simulators.ale.simulator import AtariSimulator
+from adalook.simulators.gym.simulator import GymSimulator
 from adalook.simulators.minatar import MinAtarSimulator
-from adalook.simulators.packing import pack_plain, seal, unpack_plain
+from adalook.storage.packing import pack_plain, seal, unpack_plain
 from tests.simulators.worlds import make
 
 

@@ -72,7 +72,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, name: str, 
     def missing(wanted: str) -> Any:
         raise ModuleNotFoundError(f"No module named {wanted!r}", name=wanted)
 
-    from adalook.simulators import emulator
+    from adalook.simulators.ale import emulator
 
     emulator._roms.cache_clear()
     monkeypatch.setattr(extras.importlib, "import_module", missing)

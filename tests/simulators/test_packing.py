@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adalook.errors import ArgumentError, FileError
-from adalook.simulators.packing import pack_plain, unpack_plain
+from adalook.storage.packing import pack_plain, unpack_plain
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),

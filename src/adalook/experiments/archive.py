@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from adalook.disk import failure, replacing
 from adalook.errors import FileError
+from adalook.storage.files import failure, replacing
 
 DAWN = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can tell."""

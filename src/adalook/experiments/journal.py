@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from adalook.disk import failure, replacing
 from adalook.errors import FileError
+from adalook.storage.files import failure, replacing
 
 
 def dumps(content: Any) -> str:

@@ -9,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from adalook.experiments.methods import FixedDepth, Quantiles, Rule, Threshold, Wave
 from adalook.experiments.models import MazeModel
-from adalook.experiments.prior_sources import (
-    ExactPrior,
-    FewIterationsPrior,
-    PriorSource,
-    SimilarTaskPrior,
-    SquaresPrior,
-)
-from adalook.experiments.rules import FixedDepth, Quantiles, Rule, Threshold, Wave
+from adalook.experiments.priors import ExactPrior, FewIterationsPrior, PriorSource, SimilarTaskPrior, SquaresPrior
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial
 
 Shares = tuple[float, ...]

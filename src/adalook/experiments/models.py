@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook.arrays import IntArray
+from adalook._arrays import IntArray
 from adalook.mdp import zoo
 from adalook.mdp.model import MDP
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from adalook import __version__
-from adalook.disk import failure, make_directory, replacing
 from adalook.errors import FileError
 from adalook.experiments import archive
 from adalook.experiments.journal import Journal, dumps
 from adalook.experiments.trial import Outcome
+from adalook.storage.files import failure, make_directory, replacing
 
 FORMAT = "adalook experiment"
 FORMAT_VERSION = 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adalook.experiments.maze import PAPER_SHARES, Shares
+from adalook.experiments.methods import FixedDepth, Quantiles, Rule, Threshold, Wave
 from adalook.experiments.models import MazeModel
-from adalook.experiments.prior_sources import ExactPrior
-from adalook.experiments.rules import FixedDepth, Quantiles, Rule, Threshold, Wave
+from adalook.experiments.priors import ExactPrior
 from adalook.experiments.trial import Trial
 
 

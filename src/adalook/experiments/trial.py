@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
+from adalook.experiments.methods import Rule, Seen
 from adalook.experiments.models import ModelRecipe
-from adalook.experiments.prior_sources import PriorSource
-from adalook.experiments.rules import Rule, Seen
+from adalook.experiments.priors import PriorSource
 from adalook.mdp.model import MDP
 from adalook.planning import priors
-from adalook.planning.backups import backup
+from adalook.planning.lookahead.backups import backup
 from adalook.planning.priors import Prior
 from adalook.planning.queries import CONVENTIONS, Queries
 from adalook.planning.solution import Iteration, Solution, Status

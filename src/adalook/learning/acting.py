@@ -14,15 +14,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.errors import DivergedError
-from adalook.learning.network import Evaluator
-from adalook.search.expander import InProcess
+from adalook.learning.networks import Evaluator
 from adalook.search.result import Leaf, SearchResult
-from adalook.search.root import Root
-from adalook.search.rule import DepthRule
-from adalook.search.tree import search_many
-from adalook.search.workers import Workers, expander_for
+from adalook.search.rules.base import DepthRule
+from adalook.search.search import Root, search_many
+from adalook.search.workers.expander import InProcess
+from adalook.search.workers.pool import Workers, expander_for
 from adalook.simulators.base import Simulator
 
 NO_ACTION = -1

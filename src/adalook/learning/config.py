@@ -10,8 +10,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from adalook import _validation as settings
 from adalook.errors import ArgumentError
-from adalook.learning import settings
 from adalook.learning.numbered import num_states_of
 
 Network = Literal["nature", "minatar", "mlp", "table"]

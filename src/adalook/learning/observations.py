@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError
-from adalook.learning.network import QNetwork, TableTrunk
+from adalook.learning.networks import QNetwork, TableTrunk
 from adalook.simulators.base import Simulator
 
 

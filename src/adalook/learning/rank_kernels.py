@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook.compiling import compiled, inlined
+from adalook._jit import compiled, inlined
 
 
 @inlined

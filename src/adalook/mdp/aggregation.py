@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.model import MDP
 

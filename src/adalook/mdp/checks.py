@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ModelError
-from adalook.mdp import kernels
+from adalook.mdp import transition_kernels as kernels
 
 LARGEST_VALUE = 1e300
 """Rewards so large that some value could pass this would overflow on the way."""

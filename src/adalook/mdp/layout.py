@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adalook.arrays import BoolArray, IntArray
+from adalook._arrays import BoolArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.checks import positive_integer
 

@@ -18,12 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp import checks
-from adalook.mdp.graph import Predecessors, neighbourhood_growth
 from adalook.mdp.layout import Layout
-from adalook.mdp.rows import LONG_ROW, NOT_OFFERED, Rows, compress, index_type, no_rows, row_sum_bounds
+from adalook.mdp.transitions import (
+    LONG_ROW,
+    NOT_OFFERED,
+    Predecessors,
+    Rows,
+    compress,
+    index_type,
+    neighbourhood_growth,
+    no_rows,
+    row_sum_bounds,
+)
 
 if TYPE_CHECKING:
     import gymnasium
@@ -109,7 +118,7 @@ class MDP:
         layout: Layout | None = None,
         batch_size: int = 65_536,
     ) -> MDP:
-        """Build the model from a function of states: see `adalook.mdp.function`.
+        """Build the model from a function of states: see `adalook.mdp.builders.functions`.
 
         `fn(states)` gets a batch of B states and returns `(rewards, next_states)`, both (B, A), or
         `(rewards, successors, probabilities)` of shapes (B, A), (B, A, K), (B, A, K).
@@ -121,7 +130,7 @@ class MDP:
         >>> al.MDP.from_function(walk, num_states=10, num_actions=2, discount=0.9)
         MDP(10 states, 2 actions, discount 0.9, deterministic)
         """
-        from adalook.mdp.function import from_function
+        from adalook.mdp.builders.functions import from_function
 
         return from_function(fn, num_states, num_actions, discount, mask=mask, layout=layout, batch_size=batch_size)
 
@@ -131,7 +140,7 @@ class MDP:
 
         Transitions that end the episode lead to a sink, the last state, where nothing more is paid.
         """
-        from adalook.mdp.tables import from_gymnasium
+        from adalook.mdp.builders.gymnasium import from_gymnasium
 
         return from_gymnasium(env, discount)
 

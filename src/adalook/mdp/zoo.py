@@ -9,7 +9,7 @@ from adalook.mdp.checks import discount as checked_discount
 from adalook.mdp.checks import positive_integer, real
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
-from adalook.mdp.rows import FIRST_ROW, Rows, index_type
+from adalook.mdp.transitions import FIRST_ROW, Rows, index_type
 
 MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 MOVE_NAMES = ("up", "down", "right", "left")

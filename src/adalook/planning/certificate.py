@@ -23,10 +23,10 @@ from functools import cached_property
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.model import MDP
-from adalook.planning.backups import Residual, backup
+from adalook.planning.lookahead.backups import Residual, backup
 from adalook.planning.policies import checked_policy, checked_values
 
 LARGEST = float(np.finfo(float).max)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning import kernels
+from adalook.planning.lookahead import kernels
 
 
 def myopic_policy(mdp: MDP) -> IntArray:

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray
+from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
 from adalook.mdp.aggregation import aggregate
 from adalook.mdp.model import MDP
-from adalook.planning.policy_iteration import PolicyIteration
 from adalook.planning.queries import Queries
+from adalook.planning.rules.pi import PolicyIteration
+from adalook.planning.rules.wlpi import WLPI
 from adalook.planning.solution import Solution, Status
 from adalook.planning.solve import solve
-from adalook.planning.wlpi import WLPI
 
 
 @dataclass(frozen=True, eq=False)

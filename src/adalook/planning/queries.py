@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook.arrays import BoolArray, IntArray
+from adalook._arrays import BoolArray, IntArray
 from adalook.planning import query_kernels
 
 if TYPE_CHECKING:

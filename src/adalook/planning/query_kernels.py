@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adalook.compiling import compiled
+from adalook._jit import compiled
 
 
 @compiled

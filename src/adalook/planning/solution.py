@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate
 from adalook.planning.queries import Queries
 

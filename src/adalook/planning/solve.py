@@ -17,15 +17,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from adalook.arrays import FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.model import MDP
-from adalook.planning import kernels
-from adalook.planning.backups import Backup, Residual, backup
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
-from adalook.planning.evaluation import MAX_LEAVES, Evaluation, Evaluator
-from adalook.planning.lookahead import Lookahead
-from adalook.planning.method import (
+from adalook.planning.evaluation.chooser import MAX_LEAVES, Evaluation, Evaluator
+from adalook.planning.evaluation.in_place import IN_PLACE, LOCAL_GROWTH, MOST_PASSES, RoughRun
+from adalook.planning.interrupts import Watch
+from adalook.planning.lookahead import kernels
+from adalook.planning.lookahead.backups import Backup, Residual, backup
+from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.policies import checked_policy, myopic_policy
+from adalook.planning.queries import Counter, Improvement, Queries, horizon
+from adalook.planning.rules.base import (
     ExactEvaluation,
     FixedSweeps,
     Method,
@@ -34,12 +38,8 @@ from adalook.planning.method import (
     RoughEvaluation,
     Step,
 )
-from adalook.planning.policies import checked_policy, myopic_policy
-from adalook.planning.queries import Counter, Improvement, Queries, horizon
-from adalook.planning.rough import IN_PLACE, LOCAL_GROWTH, MOST_PASSES, RoughRun
+from adalook.planning.rules.wlpi import WLPI
 from adalook.planning.solution import Answer, Iteration, Solution, Status
-from adalook.planning.watch import Watch
-from adalook.planning.wlpi import WLPI
 
 IntArrayOrFloat = TypeVar("IntArrayOrFloat", bound=np.ndarray[Any, Any])
 

@@ -1,6 +1,6 @@
 """Results on disk -> pictures. Reads files only: what is drawn is what was saved, whoever saved it.
 
-`load_solution` reads what `adalook.planning.record` writes, and trusts none of it before it is checked.
+`load_solution` reads what `adalook.planning.solution_files` writes, and trusts none of it before it is checked.
 """
 
 from __future__ import annotations

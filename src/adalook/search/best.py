@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray, IntArray
-from adalook.search.nodes import Nodes, run_starts
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.search.level import Nodes, run_starts
 from adalook.simulators.base import Observations, Simulator
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook.arrays import IntArray
+from adalook._arrays import IntArray
 from adalook.simulators.base import Observations
 
 FEWEST_ROWS = 32

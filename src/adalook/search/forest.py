@@ -10,17 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.search.best import BestLeaves, Frozen, best_leaves, freeze
-from adalook.search.budget import Budget
 from adalook.search.distinct import DistinctObservations, EveryObservation, ObservationPool
-from adalook.search.expander import Expander
 from adalook.search.leaves import checked_values, leaf_values
-from adalook.search.nodes import Frontier, Nodes, OutOfTimeError, next_level, run_starts
+from adalook.search.level import Frontier, Nodes, OutOfTimeError, next_level, run_starts
 from adalook.search.result import Level, SearchResult, Seconds, Status
-from adalook.search.root import Root
-from adalook.search.rule import DepthRule, LevelView, ValueFunction
-from adalook.search.spending import Metered, Spending
+from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
+from adalook.search.search import Budget, Root
+from adalook.search.timing import Metered, Spending
+from adalook.search.workers.expander import Expander
 from adalook.simulators.base import Simulator, State
 
 

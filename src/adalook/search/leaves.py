@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray
+from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
-from adalook.search.nodes import Nodes
-from adalook.search.rule import ValueFunction
+from adalook.search.level import Nodes
+from adalook.search.rules.base import ValueFunction
 
 
 def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import BoolArray, FloatArray
+from adalook._arrays import BoolArray, FloatArray
 from adalook.errors import ArgumentError
 
 

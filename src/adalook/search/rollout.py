@@ -16,20 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from adalook.arrays import FloatArray
-from adalook.disk import make_directory, replacing
+from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
-from adalook.search.budget import Budget
-from adalook.search.distance_record import DistanceRecord
-from adalook.search.expander import Expander
-from adalook.search.fixed_depth import FixedDepth
-from adalook.search.gap_depth import GapDepth
-from adalook.search.quantile_depth import QuantileDepth
 from adalook.search.result import SearchResult
-from adalook.search.root import Root
-from adalook.search.rule import DepthRule
-from adalook.search.tree import search
+from adalook.search.rules.base import DepthRule
+from adalook.search.rules.fixed import FixedDepth
+from adalook.search.rules.gap import GapDepth
+from adalook.search.rules.quantile import DistanceRecord, QuantileDepth
+from adalook.search.search import Budget, Root, search
+from adalook.search.workers.expander import Expander
 from adalook.simulators.base import Observations, Simulator
+from adalook.storage.files import make_directory, replacing
 
 FORMAT, FORMAT_VERSION = "adalook search", 1
 FEWEST_DISTANCES = 5
@@ -155,7 +152,7 @@ def describe(searched: Searched) -> dict[str, Any]:
 
 
 def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[Searched]) -> list[Path]:
-    """Write `search.json`, the figures, and `search.npz`, what was seen, for `adalook.report.search_picture`."""
+    """Write `search.json`, the figures, and `search.npz`, what was seen, for `adalook.report.figures.search_view`."""
     make_directory(directory)
     arrays: dict[str, Any] = {}
     for number, searched in enumerate(searches):

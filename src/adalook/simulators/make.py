@@ -49,7 +49,7 @@ def _class_for(world: Any) -> type[Any] | None:
 
         return TabularSimulator
     if callable(getattr(world, "reset", None)) and callable(getattr(world, "step", None)):
-        from adalook.simulators.gym import GymSimulator
+        from adalook.simulators.gym.simulator import GymSimulator
 
         return GymSimulator
     raise ArgumentError(
@@ -61,7 +61,7 @@ def _class_for(world: Any) -> type[Any] | None:
 
 def _class_for_name(name: str) -> type[Any]:
     if name.startswith("ALE/"):
-        from adalook.simulators.ale import AtariSimulator
+        from adalook.simulators.ale.simulator import AtariSimulator
 
         return AtariSimulator
     if name.startswith("MinAtar/"):
@@ -71,8 +71,8 @@ def _class_for_name(name: str) -> type[Any]:
     if name.startswith("zoo:"):
         model = name.removeprefix("zoo:").partition("?")[0]
         raise ArgumentError(f"'{name}' names a model on the command line", remedy=f"in Python pass al.zoo.{model}(…)")
-    from adalook.simulators.gym import GymSimulator
-    from adalook.simulators.gym_spaces import known_ids
+    from adalook.simulators.gym.simulator import GymSimulator
+    from adalook.simulators.gym.spaces import known_ids
 
     known = known_ids()
     if name not in known and ":" not in name:  # "module:id" registers itself when it is made
@@ -83,7 +83,7 @@ def _class_for_name(name: str) -> type[Any]:
 def _near(name: str, gymnasium_ids: list[str]) -> str:
     """Names that `name` may have been meant for."""
     from adalook.mdp import zoo
-    from adalook.simulators.emulator import atari_ids
+    from adalook.simulators.ale.emulator import atari_ids
     from adalook.simulators.minatar import IDS
 
     if models := difflib.get_close_matches(name.lower(), zoo.__all__, n=1, cutoff=0.75):

@@ -30,8 +30,8 @@ from adalook.simulators.base import (
     check_states,
     checked_action,
 )
-from adalook.simulators.packing import damaged, pack_plain, seal, sealed, unpack_plain
 from adalook.simulators.randomness import Randomness, checked_seed
+from adalook.storage.packing import damaged, pack_plain, seal, sealed, unpack_plain
 
 GAMES = {
     "Asterix": "asterix",

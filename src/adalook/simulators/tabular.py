@@ -14,7 +14,7 @@ import numpy as np
 
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.mdp.rows import FIRST_ROW
+from adalook.mdp.transitions import FIRST_ROW
 from adalook.simulators.base import (
     Children,
     Observations,
@@ -24,8 +24,8 @@ from adalook.simulators.base import (
     checked_action,
     foreign_state,
 )
-from adalook.simulators.packing import damaged
 from adalook.simulators.randomness import Randomness
+from adalook.storage.packing import damaged
 
 _FORMAT = struct.Struct("<qQQ")
 

@@ -1,0 +1,124 @@
+"""`adalook search`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from adalook.cli.terminal import CONVERGED, option, plain_console
+from adalook.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Search:
+    """Watch tree search at work: look ahead from some states of a rollout, print what the trees say and cost.
+
+    Leaves are worth nothing here, so this is lookahead by rewards alone.
+
+    Example: adalook search ALE/Tutankham-v5 --depth 3 --workers 2 --out look
+    """
+
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
+    """Such as ALE/Tutankham-v5, MinAtar/Breakout-v1, CartPole-v1, or a model such as 'zoo:maze?size=30&seed=0'."""
+    depth: Annotated[int, tyro.conf.arg(metavar="DEPTH")] = 3
+    """How many steps to look ahead, at most."""
+    rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
+    """fixed | gap:GAP, stop when the best action is ahead by that much | quantile:2=SHARE,3=SHARE,… go to each depth in
+    that share of the states, those whose value the last level changed most (its depths count, not --depth)."""
+    width: Annotated[int | None, option(int, "NODES")] = None
+    """Expand at most so many nodes of a level, the most valuable ones."""
+    max_nodes: Annotated[int | None, option(int, "NODES")] = None
+    """Stop a search before it simulates more steps than this."""
+    max_seconds: Annotated[float | None, option(float, "SECONDS")] = None
+    """Stop a search after this time, with its last complete level."""
+    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """Processes that expand nodes; 0: this one."""
+    states: Annotated[int, tyro.conf.arg(metavar="N")] = 8
+    """How many states to search."""
+    every: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 10
+    """Steps of the rollout from one to the next: the action that was found best, then random ones."""
+    discount: Annotated[float, tyro.conf.arg(metavar="GAMMA")] = 0.99
+    """For each step."""
+    seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
+    """Of the rollout and of the trees."""
+    out: Annotated[Path | None, option(Path, "DIR")] = None
+    """Write search.json, search.npz and a picture, search.png, into this directory."""
+    json: bool = False
+    """Print one JSON object for each search instead of a table."""
+
+
+def run_search(options: Search) -> int:
+    """`adalook search`."""
+    from adalook.cli.sources import build_model
+    from adalook.search import Budget, DistanceRecord, expander_for
+    from adalook.search.rollout import FEWEST_DISTANCES, Plan, build_rule, describe, save_searches, searches_along
+    from adalook.simulators.make import make_simulator
+    from adalook.storage.files import make_directory
+
+    for name in ("depth", "states", "every"):
+        if getattr(options, name) < 1:
+            raise ArgumentError(f"--{name} is wrong", expected="at least 1", got=getattr(options, name))
+    if options.workers < 0:
+        raise ArgumentError("--workers is wrong", expected="at least 0", got=options.workers)
+    record = DistanceRecord(least=FEWEST_DISTANCES)
+    budget = Budget(options.max_nodes, options.max_seconds)
+    rule = build_rule(options.rule, options.depth, record)
+    plan = Plan(rule, record, options.discount, options.width, budget, options.states, options.every, options.seed)
+    sim = make_simulator(build_model(options.env) if options.env.startswith("zoo:") else options.env)
+    if options.out is not None:
+        make_directory(options.out)
+    searches = []
+    with contextlib.closing(sim), expander_for(sim, options.workers) as expander:
+        for searched in searches_along(sim, plan, expander):
+            searches.append(searched)
+            if options.json:
+                print(json.dumps(describe(searched)), flush=True)
+    if not options.json:
+        _print_searches([describe(searched) for searched in searches])
+    if options.out is not None:
+        from adalook.report.figures.search_view import draw_searches
+
+        shown = f"depth {options.depth}" if options.rule == "fixed" else options.rule
+        save_searches(options.out, {"env": options.env, "rule": shown, "discount": options.discount}, searches)
+        path = draw_searches(options.out)
+        if not options.json:
+            print(f"wrote {path}, search.json and search.npz")
+    return CONVERGED
+
+
+def _print_searches(searches: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAVY
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAVY, pad_edge=False)
+    for heading in ("step", "action", "value", "depth", "nodes", "saved", "nodes/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("value by first action")
+    for search in searches:
+        values = ("dropped" if value is None else f"{value:.4g}" for value in search["action_values"])
+        table.add_row(
+            f"{search['step']}",
+            f"{search['action']}",
+            f"{search['value']:.4g}",
+            f"{search['depth']}{'' if search['status'].startswith('the rule') else '*'}",
+            f"{search['nodes']:,}",
+            f"{search['saved']:,}",
+            f"{search['nodes'] / search['seconds']:,.0f}",
+            " ".join(values),
+        )
+    console = plain_console()
+    console.print(table)
+    for status in sorted({search["status"] for search in searches if not search["status"].startswith("the rule")}):
+        console.print(f"* {status}")
+    nodes, tree_nodes = (sum(search[name] for search in searches) for name in ("nodes", "tree_nodes"))
+    seconds = sum(search["seconds"] for search in searches)
+    console.print(
+        f"{len(searches)} searches: {nodes:,} nodes in {seconds:.3g} s, {nodes / seconds:,.0f} a second; a tree that "
+        f"merges nothing has {tree_nodes:,}, which makes {tree_nodes / seconds:,.0f} a second.",
+        soft_wrap=True,
+    )

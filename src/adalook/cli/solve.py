@@ -1,0 +1,127 @@
+"""`adalook solve`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from adalook.cli.terminal import CONVERGED, NOT_CONVERGED, option, plain_console
+from adalook.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from adalook.planning.solution import Solution
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a model and print the answer with its certificate.
+
+    Exit code 0: converged; 2: wrong arguments; 3: stopped by a limit or Ctrl-C, with the best answer so far.
+
+    Example: adalook solve 'zoo:maze?size=100&seed=1' --method hpi:3 --out maze
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with chain, forest, garnet, gridworld or maze, such as
+    'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
+    have other plans with & and ?."""
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "wlpi"
+    """vi | pi | mpi:SWEEPS | hpi:DEPTH | tlpi:KAPPA (g^3 is the discount cubed) | qlpi:DEPTH=SHARE,… such as
+    qlpi:2=0.1,4=0.05,8=0.02 | wlpi | wlpi:DEPTH."""
+    prior: Annotated[str | None, option(str, "PRIOR")] = None
+    """What tlpi and qlpi go by: few:N, the values after N iterations of PI; squares:K, the model merged in K×K squares;
+    exact. Without it few:3."""
+    discount: Annotated[float | None, option(float, "GAMMA")] = None
+    """The model's discount; .umb files carry none and need it."""
+    tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
+    """Stop when the policy's loss is certified below this; 0: when no action can be improved."""
+    max_iterations: Annotated[int | None, option(int, "N")] = None
+    """Stop after this many passes."""
+    max_seconds: Annotated[float | None, option(float, "SECONDS")] = None
+    """Stop after the first pass that ends later than this."""
+    out: Annotated[Path | None, option(Path, "DIR")] = None
+    """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
+    report: bool = False
+    """Also write report.html there: how the solve went and, for models on a grid, an explorer of its iterations."""
+    json: bool = False
+    """Print one JSON object instead of a summary."""
+    progress: bool = True
+    """Show a live line while solving, if standard error is a terminal."""
+
+
+def run_solve(options: Solve) -> int:
+    """`adalook solve`."""
+    from adalook.cli.sources import build_method, build_model
+    from adalook.planning.solution_files import describe, save_solution
+    from adalook.planning.solve import solve
+    from adalook.storage.files import make_directory
+
+    if options.report and options.out is None:
+        raise ArgumentError("--report needs a place", remedy="add --out DIR")
+    mdp = build_model(options.source, options.discount)
+    method, prior = build_method(options.method, options.prior, mdp)
+    if options.out is not None:
+        make_directory(options.out)
+    solution = solve(
+        mdp,
+        method,
+        tolerance=options.tolerance,
+        max_iterations=options.max_iterations,
+        max_seconds=options.max_seconds,
+        progress=options.progress and sys.stderr.isatty(),
+    )
+    files: list[Path] = []
+    try:
+        if options.out is not None:
+            files += save_solution(
+                solution, mdp, options.out, source=options.source, prior=prior, with_trace=options.report
+            )
+            if mdp.layout is not None:
+                from adalook.report.figures.solution import draw_solution
+
+                files += draw_solution(options.out)
+            if options.report:
+                from adalook.report.pages.solution import write_solution_page
+
+                files.append(write_solution_page(options.out))
+    finally:  # an answer that could not be written is still an answer
+        about = describe(solution, mdp, source=options.source, prior=prior) | {"files": [str(path) for path in files]}
+        if options.json:
+            print(json.dumps(about, allow_nan=False))
+        else:
+            _print_summary(about, solution)
+    return CONVERGED if solution.converged else NOT_CONVERGED
+
+
+def _print_summary(about: dict[str, Any], solution: Solution) -> None:
+    from rich.table import Table
+
+    model, prior, low_high = about["model"], about["prior"], about["value_range"]
+    counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
+    root = "" if counts["root"] is None else f", {counts['root']:,} root"
+    passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
+    ways = ", ".join(dict.fromkeys(iteration.evaluation for iteration in solution.trace))
+    rows = {
+        "model": f"{model['source']}: {model['states']:,} states, {model['actions']} actions, "
+        f"discount {model['discount']:g}",
+        "method": about["method"],
+        "prior": f"{prior['kind']}, for {prior['queries']:,} queries and {prior['seconds']:.3g} s" if prior else "",
+        "status": f"{solution.status.value}: {about['message']}",
+        "iterations": f"{about['iterations']:,} that changed the policy, in {passes}",
+        "policy loss": f"<= {solution.policy_loss:.3g}, certified",
+        "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
+        "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
+        "evaluation": ways,
+        "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
+        "wrote": "\n".join(about["files"]),
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, text)
+    plain_console().print(table)

@@ -1,0 +1,215 @@
+"""The small languages of the command line: what SOURCE, --method and --prior stand for."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import time
+import typing
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from adalook.errors import AdalookError, ArgumentError, FileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+    from adalook.planning.priors import Prior
+    from adalook.planning.rules.base import Method
+
+DEFAULT_PRIOR = "few:3"
+"""Suits every model; `exact` would solve it first, `squares` needs a grid."""
+
+
+def build_model(source: str, discount: float | None = None) -> MDP:
+    """The model that SOURCE stands for: a file, `zoo:NAME?parameter=value&…` or `gym:ID?argument=value&…`.
+
+    >>> build_model("zoo:chain?n=9&discount=0.8")
+    MDP(11 states, 2 actions, discount 0.8, deterministic)
+    """
+    kind, colon, rest = source.partition(":")
+    if colon and kind in ("zoo", "gym"):
+        name, _, query = rest.partition("?")
+        given = _parameters(source, query)
+        if discount is not None:
+            if "discount" in given:
+                raise ArgumentError("the discount is given twice", got=f"{source} and --discount {discount:g}")
+            given["discount"] = repr(discount)
+        return _from_zoo(name, given) if kind == "zoo" else _from_gym(name, given)
+    path = Path(source)
+    if not source or not path.exists():
+        raise FileError(f"there is no file '{source}'", expected="a file in .npz or .umb, zoo:NAME or gym:ID")
+    if path.suffix.lower() == ".umb" and discount is None:
+        raise ArgumentError(f"{source} carries no discount", remedy="pass one, such as --discount 0.99")
+    from adalook.mdp.model import MDP
+
+    return MDP.load(path, discount=discount)
+
+
+def _parameters(source: str, query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
+    except ValueError:
+        raise ArgumentError(f"{source} cannot be read", expected="name=value&name=value after '?'") from None
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(f"{source} gives '{name}' more than once")
+    return dict(pairs)
+
+
+def _from_zoo(name: str, given: dict[str, str]) -> MDP:
+    from adalook.mdp import zoo
+
+    if name not in zoo.__all__:
+        raise ArgumentError(f"the zoo has no '{name}'", expected=", ".join(zoo.__all__))
+    make: Callable[..., MDP] = getattr(zoo, name)
+    types, known = typing.get_type_hints(make), inspect.signature(make).parameters
+    for parameter in given:
+        if parameter not in known:
+            raise ArgumentError(f"zoo:{name} has no parameter '{parameter}'", expected=", ".join(known))
+    missing = [p for p, about in known.items() if about.default is inspect.Parameter.empty and p not in given]
+    if missing:
+        example = "&".join(f"{parameter}=…" for parameter in missing)
+        raise ArgumentError(f"zoo:{name} needs {', '.join(missing)}", remedy=f"write zoo:{name}?{example}")
+    values = {
+        parameter: _number(text, types[parameter], f"zoo:{name}: {parameter}") for parameter, text in given.items()
+    }
+    try:
+        return make(**values)
+    except AdalookError:
+        raise
+    except (MemoryError, OverflowError, ValueError) as error:  # what NumPy says to absurd sizes
+        raise ArgumentError(f"zoo:{name} of this size cannot be built", got=error) from error
+
+
+def _from_gym(name: str, given: dict[str, str]) -> MDP:
+    try:
+        import gymnasium
+    except ImportError:
+        raise MissingExtraError("gymnasium", "gym", f"gym:{name}") from None
+    from adalook.mdp.model import MDP
+
+    discount = _number(given.pop("discount", "0.99"), float, f"gym:{name}: discount")
+    # Warnings are about versions, and what is fatal comes as an error too; standard output is for the answer.
+    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+        warnings.simplefilter("ignore")
+        keywords: dict[str, Any] = {key: _literal(text) for key, text in given.items()}
+        try:
+            environment = gymnasium.make(name, **keywords)
+        except Exception as error:  # an environment is anybody's code and may raise anything
+            reason = str(error).strip().partition("\n")[0]
+            raise ArgumentError(f"gym:{name} cannot be made", got=f"{type(error).__name__}: {reason}") from error
+        with contextlib.closing(environment):
+            return MDP.from_gymnasium(environment, discount=discount)
+
+
+def _literal(text: str) -> int | float | bool | str:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _number(text: str, kind: type, what: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise ArgumentError(f"{what} is wrong", expected=expected, got=repr(text)) from None
+
+
+def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[str, Any] | None]:
+    """The method that --method and --prior stand for, and what its prior was and cost if it has one.
+
+    >>> import adalook as al
+    >>> build_method("tlpi:g^3", None, al.zoo.maze())[0].name
+    'TLPI(0.9412)'
+    """
+    method = _read_method(text, mdp.discount, None)  # complains about a wrong setting before time goes into a prior
+    if not hasattr(method, "prior"):
+        if prior is not None:
+            raise ArgumentError(f"{method.name} takes no prior", got=f"--prior {prior}", remedy="leave it out")
+        return method, None
+    kind = DEFAULT_PRIOR if prior is None else prior
+    began = time.perf_counter()
+    values = _read_prior(kind, mdp)
+    about = {
+        "kind": kind,
+        "queries": values.queries.improvement["shared"] + values.queries.evaluation["exact"],
+        "model_reads": values.model_reads,
+        "seconds": time.perf_counter() - began,
+    }
+    return _read_method(text, mdp.discount, values), about
+
+
+def _read_method(text: str, discount: float, prior: Prior | None) -> Method:
+    import adalook as al
+
+    name, colon, rest = text.partition(":")
+    where = f"--method {text}"
+    match name.lower(), bool(colon):
+        case "vi", False:
+            return al.ValueIteration()
+        case "pi", False:
+            return al.PolicyIteration()
+        case "mpi", True:
+            return al.ModifiedPolicyIteration(_number(rest, int, f"{where}: the number of sweeps"))
+        case "hpi", True:
+            return al.HPI(_number(rest, int, f"{where}: the depth"))
+        case "tlpi", True:
+            return al.TLPI(_kappa(rest, discount, where), prior)
+        case "qlpi", True:
+            return al.QLPI(_budgets(rest, where), prior)
+        case "wlpi", False:
+            return al.WLPI()
+        case "wlpi", True:
+            return al.WLPI(_number(rest, int, f"{where}: the depth"))
+    forms = "vi, pi, mpi:20, hpi:3, tlpi:0.94, tlpi:g^3, qlpi:2=0.1,4=0.05,8=0.02, wlpi or wlpi:4"
+    raise ArgumentError("--method is wrong", expected=forms, got=repr(text))
+
+
+def _kappa(rest: str, discount: float, where: str) -> float:
+    """A number, or g^h for the discount to the power of h: the contraction of h steps."""
+    if rest.startswith("g^"):
+        power = _number(rest.removeprefix("g^"), int, f"{where}: the power of g")
+        if not 1 <= power <= 60_000:
+            raise ArgumentError(
+                "the power of g in --method is wrong", expected="a whole number 1..60000", got=rest[:40]
+            )
+        return float(discount**power)
+    return float(_number(rest, float, f"{where}: kappa"))
+
+
+def _budgets(rest: str, where: str) -> dict[int, float]:
+    budgets: dict[int, float] = {}
+    for part in rest.split(","):
+        depth, equals, share = part.partition("=")
+        if not equals:
+            raise ArgumentError(f"{where} is wrong", expected="DEPTH=SHARE,DEPTH=SHARE,…", got=repr(part))
+        level = _number(depth, int, f"{where}: a depth")
+        if level in budgets:
+            raise ArgumentError(f"{where} gives depth {level} more than once")
+        budgets[level] = _number(share, float, f"{where}: the share of depth {level}")
+    return budgets
+
+
+def _read_prior(text: str, mdp: MDP) -> Prior:
+    import adalook as al
+
+    kind, colon, rest = text.partition(":")
+    match kind, bool(colon):
+        case "exact", False:
+            return al.priors.exact(mdp)
+        case "few", True:
+            return al.priors.few_iterations(mdp, _number(rest, int, f"--prior {text}: the number of iterations"))
+        case "squares", True:
+            if mdp.layout is None:
+                raise ArgumentError(f"--prior {text} needs a model on a grid", remedy="take few:3 or exact")
+            return al.priors.aggregation(mdp, mdp.layout.squares(_number(rest, int, f"--prior {text}: the side")))
+    raise ArgumentError("--prior is wrong", expected="few:N, squares:K or exact", got=repr(text))

@@ -1,0 +1,1 @@
+"""Engines that run the jobs of an experiment: local processes or Ray."""

@@ -1,0 +1,50 @@
+"""Experiments and engines by name, for the command line."""
+
+from __future__ import annotations
+
+from adalook.errors import ArgumentError
+from adalook.experiments.chain import ChainExperiment
+from adalook.experiments.engines.base import Engine
+from adalook.experiments.engines.processes import Processes
+from adalook.experiments.engines.ray import RayEngine
+from adalook.experiments.maze import MazeExperiment
+from adalook.experiments.runner import Experiment
+from adalook.experiments.sweep import SweepExperiment
+
+EVERY = "all"
+NAMES = ("chain", "maze", "sweep")
+
+
+def chosen_experiments(name: str, seeds: int | None = None) -> list[Experiment]:
+    """The experiment of this name, or all of them; `seeds` where it has any, None for its default.
+
+    >>> [experiment.name for experiment in chosen_experiments("all")]
+    ['chain', 'maze', 'sweep']
+    """
+    if name not in (*NAMES, EVERY):
+        raise ArgumentError("there is no such experiment", expected=", ".join((*NAMES, EVERY)), got=repr(name))
+    if seeds is not None and seeds < 1:
+        raise ArgumentError("seeds is wrong", expected="a whole number >= 1", got=seeds)
+    if seeds is not None and name == "chain":
+        raise ArgumentError("the chain has no seeds", got=f"--seeds {seeds}", remedy="leave it out: nothing is random")
+    experiments: list[Experiment] = [
+        ChainExperiment(),
+        MazeExperiment() if seeds is None else MazeExperiment(seeds=seeds),
+        SweepExperiment() if seeds is None else SweepExperiment(seeds=seeds),
+    ]
+    return [experiment for experiment in experiments if name in (EVERY, experiment.name)]
+
+
+def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
+    """The engine of this name.
+
+    >>> chosen_engine("processes", workers=3).workers
+    3
+    """
+    if name == "ray":
+        return RayEngine(address, workers)
+    if name != "processes":
+        raise ArgumentError("there is no such engine", expected="processes or ray", got=repr(name))
+    if address is not None:
+        raise ArgumentError("an address is for Ray only", remedy="add --engine ray, or leave out --address")
+    return Processes(workers)

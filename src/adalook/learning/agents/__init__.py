@@ -1,0 +1,1 @@
+"""DQN, fixed-depth tree-search DQN and QL-DQN."""

@@ -1,0 +1,51 @@
+"""DQN (Mnih et al. 2015) and the paper's baselines: DQN that acts by a tree of one and the same depth everywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from adalook import _validation as settings
+from adalook.learning.acting import Actor, TreeActor, ValueActor
+from adalook.learning.agents.base import Agent
+from adalook.learning.config import DEEPEST, Config
+from adalook.learning.runs.config_file import env_and_config
+from adalook.search.rules.fixed import FixedDepth
+
+
+class DQN(Agent):
+    """DQN; with `depth` > 0 it acts by a tree of that depth with its Q-function at the leaves.
+
+    >>> import adalook as al
+    >>> agent = DQN(al.zoo.chain(n=4, discount=0.9), depth=1)
+    >>> agent.learn(steps=64).step
+    64
+    """
+
+    kind = "dqn"
+
+    def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
+        self.depth: int = settings.whole(0, DEEPEST).checked("the depth", depth)
+        super().__init__(env, config, depths=(self.depth,), seed=seed)
+        self._actor: Actor
+        if self.depth == 0:
+            self._actor = ValueActor(self.evaluator)
+        else:
+            self._actor = TreeActor(
+                self.evaluator,
+                FixedDepth(self.depth),
+                discount=self.config.discount,
+                least_depth=self.depth,
+                workers=self.config.search_workers,
+            )
+
+    @property
+    def actor(self) -> Actor:
+        return self._actor
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"depth": self.depth}
+
+    @classmethod
+    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
+        env, config = env_and_config(description, env)
+        return cls(env, config, depth=description["depth"], seed=description["seed"])

@@ -1,0 +1,1 @@
+"""Accelerated CPU twins of the plain PyTorch code."""

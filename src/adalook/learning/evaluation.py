@@ -1,0 +1,121 @@
+"""Playing without learning, in worlds of their own, to see what an agent is worth."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adalook import _validation as settings
+from adalook._arrays import FloatArray
+from adalook.learning.acting import NO_ACTION, Actor, Decision
+from adalook.simulators.base import Simulator
+
+Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]
+"""Is told (number of the episode, observation, decision), for every decision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What the episodes brought."""
+
+    scores: FloatArray
+    """(episodes,) sums of rewards before clipping"""
+    steps: FloatArray
+    """(episodes,) agent steps"""
+    depths: dict[int, int]
+    """How many decisions looked how deep."""
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean; NaN for a single episode."""
+        count = len(self.scores)
+        return float(self.scores.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+
+
+@dataclass
+class _Play:
+    """One episode that is going on."""
+
+    number: int
+    world: Simulator
+    rng: np.random.Generator
+    observation: np.ndarray[Any, Any]
+    score: float = 0.0
+    steps: int = 0
+    over: bool = False
+
+
+def evaluate(
+    actor: Actor,
+    sim: Simulator,
+    *,
+    episodes: int,
+    worlds: int,
+    epsilon: float,
+    max_episode_steps: int,
+    seed: int,
+    watcher: Watcher | None = None,
+) -> Evaluation:
+    """Play `episodes` episodes, up to `worlds` of them at a time; every one that begins is played to its end.
+
+    Episode i draws all it needs from (seed, i), so that the others do not matter to it.
+    """
+    episodes = settings.whole(1).checked("the number of episodes", episodes)
+    epsilon = settings.fraction.checked("the share of random actions (epsilon)", epsilon)
+    seed = settings.whole(0).checked("the seed of the evaluation", seed)
+    waiting = iter(range(episodes))
+    playing = [_begin(sim.twin(), number, seed) for number in itertools.islice(waiting, worlds)]
+    played: list[_Play] = []
+    depths: Counter[int] = Counter()
+    while playing:
+        decisions = _step(actor, playing, epsilon, watcher)
+        depths.update(decision.depth for decision in decisions)
+        going_on = []
+        for play in playing:
+            if not play.over and play.steps < max_episode_steps:
+                going_on.append(play)
+                continue
+            played.append(play)
+            number = next(waiting, None)
+            if number is None:
+                play.world.close()
+            else:
+                going_on.append(_begin(play.world, number, seed))
+        playing = going_on
+    played.sort(key=lambda play: play.number)
+    return Evaluation(
+        np.array([play.score for play in played]),
+        np.array([play.steps for play in played], np.float64),
+        dict(sorted(depths.items())),
+    )
+
+
+def _begin(world: Simulator, number: int, seed: int) -> _Play:
+    rng = np.random.default_rng([seed, 100 + number])
+    return _Play(number, world, rng, world.reset(seed=int(rng.integers(0, 2**31))))
+
+
+def _step(actor: Actor, playing: list[_Play], epsilon: float, watcher: Watcher | None) -> list[Decision]:
+    """One step of every episode."""
+    chance = [(play.rng.random(), play.rng.integers(0, play.world.num_actions)) for play in playing]
+    random_actions = np.array([action if draw < epsilon else NO_ACTION for draw, action in chance], np.int64)
+    seeds = np.array([play.rng.integers(0, 2**62) for play in playing])
+    observations = np.stack([play.observation for play in playing])
+    decisions = actor.decide([play.world for play in playing], observations, random_actions, seeds)
+    for play, decision in zip(playing, decisions, strict=True):
+        if watcher is not None:
+            watcher(play.number, play.observation, decision)
+        transition = play.world.step(decision.action)
+        play.observation, play.over = transition.observation, transition.over
+        play.score += transition.score
+        play.steps += 1
+    return decisions

@@ -1,0 +1,269 @@
+"""The Q-function: a trunk that all depths share and one head per depth (QL-DQN, point 1: a per-depth Q-function).
+
+    Q_h(s, a) = head_h(trunk(s))_a                      h = 0 is plain DQN; a fixed-depth agent has one head only
+
+The trunk and every head draw their first weights from a stream of their own, (seed, name): head 2 begins the same
+whether or not there are heads 1 and 3, so that QL-DQN with all weight on one depth *is* the fixed-depth agent.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from adalook._arrays import FloatArray, IntArray
+from adalook.errors import ArgumentError
+from adalook.learning.cpu.minatar import KERNELS, convolution_gradients, convolve
+from adalook.learning.cpu.pictures import scale
+
+ANY_DEPTH = "any"
+"""The name of the one head that serves all depths."""
+
+ROWS_PER_PASS = 32
+"""Of the Nature network on the CPU. Leaves come in batches of any size, and the convolutions keep code and memory for
+every size that they have met: passes of bounded size bound that, and what they work on stays in the cache."""
+
+
+class NatureTrunk(nn.Module):
+    """Three convolutions over stacked frames (n, frames, 84, 84), bytes (Mnih et al. 2015)."""
+
+    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
+        super().__init__()
+        if len(observation_shape) != 3 or min(observation_shape[1:]) < 36:
+            raise ArgumentError(
+                "this world does not fit the Nature network",
+                expected="observations (frames, height, width) of at least 36×36",
+                got=observation_shape,
+                remedy="choose another network in the config",
+            )
+        frames, height, width = observation_shape
+        self.conv1 = nn.Conv2d(frames, 32, 8, stride=4)
+        self.conv2 = nn.Conv2d(32, 64, 4, stride=2)
+        self.conv3 = nn.Conv2d(64, 64, 3)
+        rows, columns = (((side - 8) // 4 + 1 - 4) // 2 + 1 - 2 for side in (height, width))
+        self.dense = nn.Linear(64 * rows * columns, hidden_units)
+        self.features = hidden_units
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """(n, frames, height, width) bytes -> (n, features)."""
+        if observations.device.type != "cpu" or len(observations) <= ROWS_PER_PASS:
+            return self._features(observations)
+        return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
+
+    def _features(self, observations: Tensor) -> Tensor:
+        return self.dense_features(self.convolved(observations)[-1].flatten(1))
+
+    def convolved(self, observations: Tensor) -> list[Tensor]:
+        """(n, frames, height, width) bytes -> the pictures in [0, 1], then what each convolution makes of the last."""
+        layers = [pictures(observations)]
+        for convolution in (self.conv1, self.conv2, self.conv3):
+            layers.append(torch.relu_(convolution(layers[-1])))
+        return layers
+
+    def dense_features(self, seen: Tensor) -> Tensor:
+        """(n, cells) -> (n, features), the last layer."""
+        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
+
+
+def pictures(observations: Tensor) -> Tensor:
+    """Bytes (n, frames, height, width) as floats in [0, 1], channels last."""
+    if observations.device.type != "cpu" or observations.dtype != torch.uint8:
+        return observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
+    n, frames, height, width = observations.shape
+    shown = np.empty((n, height, width, frames), np.float32)
+    scale(observations.numpy(), np.float32(1.0 / 255.0), shown)
+    return torch.from_numpy(shown).permute(0, 3, 1, 2)
+
+
+class MinAtarTrunk(nn.Module):
+    """One 3×3 convolution of 16 channels over (n, channels, 10, 10) bits (Young & Tian 2019).
+
+    Without autograd on the CPU the convolution is compiled (`minatar_kernels`). Else, on so small a picture, it is
+    faster to gather the patches and multiply once than to call a convolution.
+    """
+
+    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
+        super().__init__()
+        if len(observation_shape) != 3 or min(observation_shape[1:]) < 3:
+            raise ArgumentError(
+                "this world does not fit MinAtar's network",
+                expected="observations (channels, height, width)",
+                got=observation_shape,
+                remedy="choose another network in the config",
+            )
+        channels, height, width = observation_shape
+        cells = np.arange(channels * height * width).reshape(channels, height, width)
+        windows = np.lib.stride_tricks.sliding_window_view(cells, (3, 3), axis=(1, 2))  # (C, rows, columns, 3, 3)
+        patches = windows.transpose(1, 2, 0, 3, 4).reshape(-1)
+        self.register_buffer("patches", torch.from_numpy(patches.copy()), persistent=False)
+        self.conv = nn.Linear(9 * channels, KERNELS)
+        self.dense = nn.Linear(KERNELS * (height - 2) * (width - 2), hidden_units)
+        self.features = hidden_units
+        self.batches_per_pass = 8
+        self._seen_shape = (height - 2, KERNELS * (width - 2))
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """(n, channels, height, width) bits -> (n, features)."""
+        if observations.device.type == "cpu" and not torch.is_grad_enabled():
+            return self.dense_features(self.convolved(observations.numpy()))
+        n = len(observations)
+        patches = observations.reshape(n, -1).float().index_select(1, self.patches)  # type: ignore[arg-type]
+        x = torch.relu_(self.conv(patches.view(-1, self.conv.in_features)))
+        return self.dense_features(x.view(n, -1))
+
+    def convolved(self, observations: np.ndarray[Any, Any]) -> Tensor:
+        """(n, channels, height, width) -> (n, cells), the first layer on the CPU, without autograd."""
+        seen = torch.empty(len(observations), self.dense.in_features)
+        outputs = seen.numpy().reshape(-1, *self._seen_shape)
+        convolve(observations, self.conv.weight.detach().numpy(), self.conv.bias.detach().numpy(), outputs)
+        return seen
+
+    def dense_features(self, seen: Tensor) -> Tensor:
+        """(n, cells) -> (n, features), the second layer."""
+        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
+
+    def convolution_gradients(
+        self, observations: np.ndarray[Any, Any], seen: Tensor, slopes: Tensor, weight: Tensor, bias: Tensor
+    ) -> None:
+        """Gradients of the first layer's weights, written into `weight` and `bias`, from those of what was seen."""
+        outputs, by_output = (tensor.numpy().reshape(-1, *self._seen_shape) for tensor in (seen, slopes))
+        convolution_gradients(observations, outputs, by_output, weight.numpy(), bias.numpy())
+
+
+class MLPTrunk(nn.Module):
+    """Two layers over numbers, for worlds that show a vector."""
+
+    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(math.prod(observation_shape), hidden_units)
+        self.second = nn.Linear(hidden_units, hidden_units)
+        self.features = hidden_units
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """(n, *shape) -> (n, features)."""
+        return torch.relu_(self.second(torch.relu_(self.first(observations.flatten(1).float()))))
+
+
+class TableTrunk(nn.Module):
+    """One-hot states, so that a head is a table: exact, for checking agents against `al.solve`."""
+
+    def __init__(self, num_states: int) -> None:
+        super().__init__()
+        self.features = num_states
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """(n,) or (n, 1) state numbers -> (n, num_states)."""
+        return nn.functional.one_hot(observations.reshape(-1).long(), self.features).float()
+
+
+class QNetwork(nn.Module):
+    """A trunk with heads.
+
+    Args:
+        trunk: module from observations to (n, trunk.features), with weights of any kind: they are drawn anew here.
+        depths: the depths that have a head of their own; with `shared_head` they all have the same.
+        num_actions: A.
+        seed: of the first weights.
+    """
+
+    def __init__(
+        self, trunk: nn.Module, depths: Iterable[int], num_actions: int, *, seed: int, shared_head: bool = False
+    ) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.batches_per_pass: int = getattr(trunk, "batches_per_pass", 1)
+        """Batches that are evaluated together, where they can be: small networks take long to start."""
+        self.names = {depth: ANY_DEPTH if shared_head else str(depth) for depth in depths}
+        features: Any = trunk.features
+        table = isinstance(trunk, TableTrunk)  # whose entries share nothing, not even a bias
+        self.heads = nn.ModuleDict(
+            {name: nn.Linear(features, num_actions, bias=not table) for name in self.names.values()}
+        )
+        draw_weights(trunk, seed, "trunk")
+        for name, head in self.heads.items():
+            draw_weights(head, seed, f"head {name}")
+
+    def forward(self, observations: Tensor, depth: int) -> Tensor:
+        """Q_depth of every row: (n, *shape) -> (n, A)."""
+        return self.heads[self.names[depth]](self.trunk(observations))  # type: ignore[no-any-return]
+
+    def heads_of(self, depths: IntArray) -> tuple[tuple[str, ...], IntArray]:
+        """Which heads these depths (n,) need, and the place of each row's head among them, (n,)."""
+        present = [depth for depth, count in enumerate(np.bincount(depths).tolist()) if count]
+        names = tuple(dict.fromkeys(self.names[depth] for depth in present))
+        place = np.zeros(present[-1] + 1, np.intp)
+        place[present] = [names.index(self.names[depth]) for depth in present]
+        return names, place[depths]
+
+    def of_heads(self, observations: Tensor, names: tuple[str, ...]) -> Tensor:
+        """The values of several heads for every row: (n, *shape) -> (n, heads, A).
+
+        One head alone takes the same arithmetic as in an agent that has no other, to the bit.
+        """
+        features = self.trunk(observations)
+        return nn.functional.linear(features, *self.stacked(names)).view(len(features), len(names), -1)
+
+    def stacked(self, names: tuple[str, ...]) -> tuple[Tensor, Tensor | None]:
+        """Weights (heads·A, features) and biases (heads·A,) of several heads, one after the other."""
+        if len(names) == 1:
+            head: Any = self.heads[names[0]]
+            return head.weight, head.bias
+        biases = [self.heads[name].bias for name in names]
+        bias = None if biases[0] is None else torch.cat(biases)  # type: ignore[arg-type]
+        return torch.cat([self.heads[name].weight for name in names]), bias  # type: ignore[misc]
+
+    def weights(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of all weights, by name."""
+        return {name: weight.detach().cpu().numpy().copy() for name, weight in self.named_parameters()}
+
+    def load_weights(self, weights: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Take over what `weights` gave; names and shapes must be the same."""
+        mine = dict(self.named_parameters())
+        for name in mine.keys() | weights.keys():
+            shape = tuple(mine[name].shape) if name in mine else None
+            got = weights[name].shape if name in weights else None
+            if shape != got:
+                raise ArgumentError(f"weights '{name}' do not fit this network", expected=shape, got=got)
+        with torch.no_grad():
+            for name, weight in mine.items():
+                weight.copy_(torch.from_numpy(np.asarray(weights[name])))
+
+
+def draw_weights(module: nn.Module, seed: int, stream: str) -> None:
+    """PyTorch's usual first weights, U(−1/√inputs, 1/√inputs), from the stream (seed, name) and no other source."""
+    rng = np.random.default_rng([seed, zlib.crc32(stream.encode())])
+    with torch.no_grad():
+        for layer in module.modules():
+            if isinstance(layer, nn.Linear | nn.Conv2d):
+                bound = 1.0 / math.sqrt(layer.weight[0].numel())
+                for parameter in layer.parameters():
+                    parameter.copy_(torch.from_numpy(rng.uniform(-bound, bound, tuple(parameter.shape))))
+
+
+class Evaluator:
+    """A network that answers in numpy, without gradients.
+
+    Args:
+        network: on `device`.
+    """
+
+    def __init__(self, network: QNetwork, device: torch.device) -> None:
+        self.network = network
+        self.device = device
+
+    def action_values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
+        """Q_depth: (n, *shape) -> (n, A)."""
+        with torch.inference_mode():
+            values = self.network(torch.from_numpy(observations).to(self.device), depth)
+            return values.cpu().numpy()  # type: ignore[no-any-return]
+
+    def values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
+        """max_a Q_depth: (n, *shape) -> (n,)."""
+        return self.action_values(observations, depth).max(axis=1)  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""The replay buffer, its frames and how they are encoded."""

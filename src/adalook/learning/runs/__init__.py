@@ -1,0 +1,1 @@
+"""Training runs in a directory: started, resumed, logged and checkpointed."""

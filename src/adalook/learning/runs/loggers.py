@@ -1,0 +1,246 @@
+"""Where reports go: a log in JSON lines, TensorBoard, or a line on the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from adalook.errors import MissingExtraError
+from adalook.learning.env_pool import Episode
+from adalook.learning.evaluation import Evaluation
+from adalook.learning.runs.progress import QUANTILES, Summary
+from adalook.storage.files import failure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG, CLOCK = "log.jsonl", "clock.jsonl"
+
+
+class Sink(Protocol):
+    """Takes reports."""
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        """An episode was over at this step."""
+
+    def progress(self, summary: Summary) -> None:
+        """Some rounds are over."""
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        """The agent was evaluated at this step."""
+
+
+class JsonLines:
+    """A file of JSON objects, one a line, that can go on from an earlier place.
+
+    What was written after the checkpoint that a run goes on from is cut off: it will be written again, the same.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "ab")  # noqa: SIM115 - stays open as long as the run
+        except OSError as error:
+            raise failure("write", path, error) from error
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append one line."""
+        try:
+            self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        except OSError as error:
+            raise failure("write", self.path, error) from error
+
+    def place(self) -> int:
+        """Where the file ends. All of it is on disk when this returns."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise failure("write", self.path, error) from error
+        return self._file.tell()
+
+    def go_back(self, place: int) -> None:
+        """Cut off what comes after a place."""
+        try:
+            self._file.flush()
+            self._file.truncate(min(place, self._file.tell()))
+            self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise failure("write", self.path, error) from error
+
+    def close(self) -> None:
+        """What was written last may reach the disk only now, and fail only now."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise failure("write", self.path, error) from error
+
+
+class RunLog:
+    """log.jsonl, which depends on the seed alone, and beside it clock.jsonl: how long it took to come so far."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log, self._clock = JsonLines(directory / LOG), JsonLines(directory / CLOCK)
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        self._log.write(
+            {"kind": "episode", "step": step, "phase": phase, "score": episode.score, "steps": episode.steps}
+        )
+
+    def progress(self, summary: Summary) -> None:
+        self._log.write({"kind": "progress", **summary.to_plain()})
+        self._clock.write({"step": summary.step, "phase": summary.phase, "seconds": round(summary.seconds, 3)})
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        self._log.write(
+            {
+                "kind": "evaluation",
+                "step": step,
+                "scores": evaluation.scores.tolist(),
+                "steps": evaluation.steps.tolist(),
+                "depths": {str(depth): count for depth, count in evaluation.depths.items()},
+            }
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Where the files end."""
+        return {"log": self._log.place(), "clock": self._clock.place()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Cut off what was written later."""
+        self._log.go_back(state["log"])
+        self._clock.go_back(state["clock"])
+
+    def close(self) -> None:
+        try:
+            self._log.close()
+        finally:
+            self._clock.close()
+
+
+class TensorBoard:
+    """Events for TensorBoard, under CleanRL's names where it has some.
+
+    Steps begin anew when the prior is trained, so its events are a run of their own to TensorBoard.
+
+    Args:
+        directory: for the event files; the prior's go to `prior` in it.
+        first_step: what the agent goes on from: later events that an interrupted run left behind are hidden.
+        first_prior_step: the same of the prior.
+    """
+
+    def __init__(self, directory: Path, first_step: int = 0, first_prior_step: int = 0) -> None:
+        self._phases = {
+            "agent": _Events(directory, first_step),
+            "prior": _Events(directory / "prior", first_prior_step),
+        }
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        self._phases[phase].add("charts/episodic_return", episode.score, step)
+        self._phases[phase].add("charts/episodic_length", episode.steps, step)
+
+    def progress(self, summary: Summary) -> None:
+        step, events = summary.step, self._phases[summary.phase]
+        events.add_speed(step, summary.seconds)
+        events.add("charts/epsilon", summary.epsilon, step)
+        events.add("losses/td_loss", summary.loss, step)
+        events.add("losses/q_values", summary.mean_value, step)
+        events.add("search/merged_share", summary.merged_share, step)
+        decisions = sum(summary.depths.values())
+        for depth, count in summary.depths.items():
+            events.add(f"depth/share_{depth}", count / decisions, step)
+        for depth, values in summary.distances.items():
+            for quantile, value in zip(QUANTILES, values, strict=True):
+                events.add(f"distance/depth_{depth}_quantile_{quantile:g}", value, step)
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        self._phases["agent"].add("evaluation/mean_score", evaluation.mean, step)
+
+    def close(self) -> None:
+        for events in self._phases.values():
+            events.close()
+
+
+class _Events:
+    """The events of one phase. There is no file before there is an event."""
+
+    def __init__(self, directory: Path, first_step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise MissingExtraError("tensorboard", extra="learn", purpose="logging for TensorBoard") from None
+        # What came after `first_step` is hidden; what was written at it stays.
+        self._open: Callable[[], Any] = partial(SummaryWriter, str(directory), purge_step=first_step + 1)
+        self._writer: Any = None
+        self._before: tuple[int, float] | None = None
+
+    def add(self, name: str, value: float | None, step: int) -> None:
+        """None is left out."""
+        if value is not None:
+            self._writer = self._writer or self._open()
+            self._writer.add_scalar(name, value, step)
+
+    def add_speed(self, step: int, seconds: float) -> None:
+        """Steps per second since the last call."""
+        if self._before is not None and seconds > self._before[1]:
+            self.add("charts/SPS", (step - self._before[0]) / (seconds - self._before[1]), step)
+        self._before = step, seconds
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class ProgressLine:
+    """A live line on a terminal: how far, how fast, how well, and how long it will still take.
+
+    Args:
+        last_step: where training ends, if steps say so.
+        last_second: where training ends, if time says so.
+        console: None: standard error.
+    """
+
+    def __init__(self, last_step: float, last_second: float, console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._last_step, self._last_second = last_step, last_second
+        self._scores: deque[float] = deque(maxlen=50)
+        self._phase = ""
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+        where = Console(stderr=True) if console is None else console
+        self._bar = Progress(*columns, TimeRemainingColumn(), console=where, transient=True)
+        self._task = self._bar.add_task("training", total=1.0, text="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        if phase != self._phase:  # what the prior scored says nothing about the agent
+            self._phase = phase
+            self._scores.clear()
+        self._scores.append(episode.score)
+
+    def progress(self, summary: Summary) -> None:
+        done = max(summary.step / self._last_step, summary.seconds / self._last_second)
+        score = f"score {sum(self._scores) / len(self._scores):.2f}" if self._scores else "no score yet"
+        decisions = sum(summary.depths.values())
+        depths = " ".join(f"{depth}:{count / decisions:.0%}" for depth, count in summary.depths.items())
+        speed = summary.step / summary.seconds if summary.seconds else 0.0
+        text = f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}"
+        self._bar.update(self._task, completed=min(1.0, done), text=text)
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        self._bar.log(f"step {step:,}: evaluation {evaluation.mean:.2f} over {len(evaluation.scores)} episodes")

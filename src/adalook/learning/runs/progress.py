@@ -1,0 +1,134 @@
+"""What happened between two reports, added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adalook.learning.training import Round
+
+QUANTILES = (0.1, 0.5, 0.9)
+"""Of distances, as they are reported."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A report on some rounds. Everything but `seconds` depends on the seed alone."""
+
+    step: int
+    seconds: float
+    phase: str
+    epsilon: float
+    episodes: int
+    mean_score: float | None
+    """None if no episode was over."""
+    mean_episode_steps: float | None
+    updates: int
+    loss: float | None
+    """Mean over updates; None if there was none."""
+    mean_value: float | None
+    depths: dict[int, int]
+    """How many decisions looked how deep."""
+    distances: dict[int, tuple[float, ...]]
+    """By depth, the `QUANTILES` of what was measured there."""
+    merged_share: float | None
+    """Share of tree nodes that merging saved; None without trees."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it, without what the clock has to do with."""
+        return {
+            "step": self.step,
+            "phase": self.phase,
+            "epsilon": self.epsilon,
+            "episodes": self.episodes,
+            "mean_score": self.mean_score,
+            "mean_episode_steps": self.mean_episode_steps,
+            "updates": self.updates,
+            "loss": self.loss,
+            "mean_value": self.mean_value,
+            "depths": {str(depth): count for depth, count in self.depths.items()},
+            "distances": {str(depth): list(values) for depth, values in self.distances.items()},
+            "merged_share": self.merged_share,
+        }
+
+
+class Tally:
+    """Adds up rounds; `close` makes a summary of them and begins anew."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._scores: list[float] = []
+        self._lengths: list[int] = []
+        self._losses: list[float] = []
+        self._values: list[float] = []
+        self._depths: Counter[int] = Counter()
+        self._distances: dict[int, list[float]] = {}
+        self._nodes = self._tree_nodes = 0
+
+    def add(self, done: Round) -> None:
+        """Take a round into account."""
+        for episode in done.episodes:
+            self._scores.append(episode.score)
+            self._lengths.append(episode.steps)
+        for update in done.updates:
+            self._losses.append(update.loss)
+            self._values.append(update.mean_value)
+        for decision in done.decisions:
+            self._depths[decision.depth] += 1
+            self._nodes += decision.nodes
+            self._tree_nodes += decision.tree_nodes
+            for depth, distance in decision.distances.items():
+                self._distances.setdefault(depth, []).append(distance)
+
+    def close(self, last: Round) -> Summary:
+        """What happened since the last summary, up to and including the round `last`."""
+        summary = Summary(
+            step=last.step,
+            seconds=last.seconds,
+            phase=last.phase,
+            epsilon=last.epsilon,
+            episodes=len(self._scores),
+            mean_score=_mean(self._scores),
+            mean_episode_steps=_mean(self._lengths),
+            updates=len(self._losses),
+            loss=_mean(self._losses),
+            mean_value=_mean(self._values),
+            depths=dict(sorted(self._depths.items())),
+            distances={
+                depth: tuple(np.quantile(measured, QUANTILES).tolist())
+                for depth, measured in sorted(self._distances.items())
+            },
+            merged_share=1.0 - self._nodes / self._tree_nodes if self._tree_nodes else None,
+        )
+        self._begin()
+        return summary
+
+    def state(self) -> dict[str, Any]:
+        """What is added up so far."""
+        return {
+            "scores": list(self._scores),
+            "lengths": list(self._lengths),
+            "losses": list(self._losses),
+            "values": list(self._values),
+            "depths": dict(self._depths),
+            "distances": {depth: list(measured) for depth, measured in self._distances.items()},
+            "nodes": self._nodes,
+            "tree_nodes": self._tree_nodes,
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self._scores, self._lengths = list(state["scores"]), list(state["lengths"])
+        self._losses, self._values = list(state["losses"]), list(state["values"])
+        self._depths = Counter(state["depths"])
+        self._distances = {depth: list(measured) for depth, measured in state["distances"].items()}
+        self._nodes, self._tree_nodes = state["nodes"], state["tree_nodes"]
+
+
+def _mean(numbers: list[Any]) -> float | None:
+    return float(np.mean(numbers)) if numbers else None

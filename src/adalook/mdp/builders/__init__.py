@@ -1,0 +1,1 @@
+"""Models made from functions and from other libraries' tables."""

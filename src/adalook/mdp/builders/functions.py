@@ -1,0 +1,135 @@
+"""Models that are easier computed than written down: a function of states, called on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import ModelError
+from adalook.mdp import checks
+from adalook.mdp.layout import Layout
+from adalook.mdp.model import MDP
+from adalook.mdp.transitions import NOT_OFFERED, compress, index_type, no_rows
+
+
+def from_function(
+    fn: Callable[[IntArray], tuple[Any, ...]],
+    num_states: int,
+    num_actions: int,
+    discount: float,
+    *,
+    mask: Any,
+    layout: Layout | None,
+    batch_size: int,
+) -> MDP:
+    """See `MDP.from_function`. Only one batch is held in the function's own form at a time."""
+    num_states = checks.positive_integer(num_states, "num_states")
+    num_actions = checks.positive_integer(num_actions, "num_actions")
+    batch_size = checks.positive_integer(batch_size, "batch_size")
+    gamma = checks.discount(discount)
+    shape = (num_states, num_actions)
+    offered = checks.mask(mask, shape)
+    if not callable(fn):
+        raise ModelError("fn is not a function", expected="fn(states) -> (rewards, …)", got=type(fn).__name__)
+
+    rewards = np.empty(shape)
+    codes: IntArray | None = None
+    parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+    for first in range(0, num_states, batch_size):
+        last = min(first + batch_size, num_states)
+        states, size = slice(first, last), last - first
+        here = None if offered is None else offered[states]
+        answer = fn(np.arange(first, last))
+        kinds = "(rewards, next_states) or (rewards, successors, probabilities)"
+        if not isinstance(answer, tuple) or len(answer) not in (2, 3):
+            raise ModelError("fn returned something else", expected=f"a tuple {kinds}", got=type(answer).__name__)
+        if first > 0 and (len(answer) == 2) != (codes is not None):
+            raise ModelError("fn returned both forms", expected=f"always the same one of {kinds}", got="a mixture")
+        part = checks.array(answer[0], "rewards returned by fn", kinds="iufb")
+        _expect_shape(part, (size, num_actions), "rewards returned by fn")
+        rewards[states] = part
+        if len(answer) == 2:
+            ahead = checks.array(answer[1], "next_states returned by fn")
+            _expect_shape(ahead, (size, num_actions), "next_states returned by fn")
+            if ahead.dtype.kind not in "iu":
+                raise ModelError("next_states returned by fn has the wrong type", expected="ints", got=ahead.dtype)
+            if codes is None:
+                codes = np.empty(shape, index_type(num_states))
+            _check_range(ahead, num_states, here, first)
+            codes[states] = ahead
+        else:
+            parts.append(_sparse_part(answer[1], answer[2], num_states, (size, num_actions), here, first))
+    if offered is not None:
+        rewards[~offered] = 0.0
+    rewards = checks.rewards(rewards, None)
+    if codes is not None:
+        if offered is not None:
+            codes[~offered] = NOT_OFFERED
+        return MDP._adopt(rewards, codes, no_rows(), gamma, layout)
+    everything = np.ones(shape, bool) if offered is None else offered
+    counts, indices, data = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts.clear()
+    indptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    data = checks.probabilities(indptr, indices, data, everything)
+    return MDP._adopt(rewards, *compress(indptr, indices, data, everything), gamma, layout)
+
+
+def _expect_shape(given: np.ndarray, expected: tuple[int, ...], name: str) -> None:
+    if given.shape != expected:
+        raise ModelError(f"{name} has the wrong shape", expected=expected, got=given.shape)
+
+
+def _check_range(ahead: np.ndarray, num_states: int, offered: BoolArray | None, first: int) -> None:
+    wrong = (ahead < 0) | (ahead >= num_states)
+    if offered is not None:
+        wrong &= offered.reshape(offered.shape + (1,) * (ahead.ndim - 2))
+    if wrong.any():
+        s, a, *_ = where = tuple(np.argwhere(wrong)[0])
+        raise ModelError(
+            f"a successor of state {first + s}, action {a} is out of range",
+            expected=f"0 to {num_states - 1}",
+            got=int(ahead[where]),
+        )
+
+
+def _sparse_part(
+    successors: Any, chances: Any, num_states: int, shape: tuple[int, int], offered: BoolArray | None, first: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """CSR pieces (entries per row, successors, probabilities) of one batch; repeats summed, zeros dropped."""
+    ahead = checks.array(successors, "successors returned by fn")
+    chance = checks.array(chances, "probabilities returned by fn")
+    if ahead.ndim != 3 or ahead.dtype.kind not in "iu" or ahead.shape[:2] != shape or ahead.shape[2] == 0:
+        raise ModelError(
+            "successors returned by fn are wrong",
+            expected=f"ints (B, A, K) = {(*shape, 'K')}",
+            got=f"{ahead.dtype} {ahead.shape}",
+        )
+    _expect_shape(chance, ahead.shape, "probabilities returned by fn")
+    _check_range(ahead, num_states, offered, first)
+    if offered is not None:
+        chance = np.where(offered[:, :, None], chance, chance.dtype.type(0))
+    wrong = ~(chance >= 0) | ~np.isfinite(chance)
+    if wrong.any():
+        s, a, k = where = tuple(np.argwhere(wrong)[0])
+        raise ModelError(
+            f"the probability of state {first + s}, action {a}, successor {ahead[where]} is wrong",
+            expected="a number in [0, 1]",
+            got=chance[where],
+        )
+    width = ahead.shape[2]
+    ahead, chance = ahead.reshape(-1, width), chance.reshape(-1, width)
+    order = np.argsort(ahead, axis=1, kind="stable")
+    ahead, chance = np.take_along_axis(ahead, order, 1), np.take_along_axis(chance, order, 1)
+    for k in range(1, width):  # fold a repeated successor into its last occurrence
+        same = ahead[:, k] == ahead[:, k - 1]
+        if same.any():
+            chance = chance.copy() if not chance.flags.writeable else chance
+            chance[same, k] += chance[same, k - 1]
+            chance[same, k - 1] = 0
+    keep = chance > 0
+    kind = index_type(num_states)
+    return keep.sum(axis=1), ahead[keep].astype(kind, copy=False), chance[keep]

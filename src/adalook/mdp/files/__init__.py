@@ -1,0 +1,77 @@
+"""Models on disk: which format a name stands for, and how large a file may be.
+
+`.npz` is our own format, see `npz`; `.umb` is shared with other tools, see `umb`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from adalook.errors import ArgumentError, FileError
+from adalook.mdp import checks
+from adalook.mdp.model import MDP
+from adalook.storage.files import failure
+
+MAX_BYTES = 64 * 2**30
+"""Larger files are neither written nor read; nor are files read that the machine's memory could not hold."""
+
+
+def save(mdp: MDP, path: Path) -> None:
+    """See `MDP.save`."""
+    if _suffix(path) == ".npz":
+        from adalook.mdp.files.npz import save_npz
+
+        save_npz(mdp, path)
+    else:
+        from adalook.mdp.files.umb import save_umb
+
+        save_umb(mdp, path)
+
+
+def load(path: Path, discount: float | None) -> MDP:
+    """See `MDP.load`."""
+    suffix = _suffix(path)
+    gamma = None if discount is None else checks.discount(discount)
+    if suffix == ".npz":
+        from adalook.mdp.files.npz import load_npz
+
+        return load_npz(path, gamma)
+    if gamma is None:
+        raise ArgumentError(
+            f"{path} carries no discount: the UMB format has none",
+            remedy=f"pass one, such as al.MDP.load({path.name!r}, discount=0.99)",
+        )
+    from adalook.mdp.files.umb import load_umb
+
+    return load_umb(path, gamma)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".npz", ".umb"):
+        raise FileError(f"the format of {path} is not known", expected="a name in .npz or .umb", got=repr(path.suffix))
+    return suffix
+
+
+def memory_limit() -> int:
+    """Bytes that a file may ask for: MAX_BYTES, or the machine's memory where that is less and known."""
+    try:
+        return min(MAX_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return MAX_BYTES
+
+
+def file_size(path: Path) -> int:
+    """Size of a regular file that is small enough to load, or an error; never opens a device or a pipe."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise failure("read", path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a device or pipe"
+        raise FileError(f"cannot read {path}", expected="a file", got=kind)
+    if status.st_size > memory_limit():
+        raise FileError(f"{path} is too large", expected=f"at most {memory_limit()} bytes", got=status.st_size)
+    return status.st_size

@@ -1,0 +1,347 @@
+"""Our own format, `.npz`: a model comes back bit for bit.
+
+The file holds the model's arrays as they are in memory, one uncompressed `.npy` member each (`numpy.load` opens it
+too). The member `header` is JSON: format and version, the discount as a hexadecimal float, the type and shape of every
+array, the small parts of the layout, and a BLAKE2b digest of all the rest.
+
+Nothing in a file is trusted. There is no pickle; sizes are compared with the file itself before memory is allocated;
+and since a digest keeps out accidents but no forger, every index and number is checked before a model is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import struct
+import warnings
+import zipfile
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from adalook.errors import FileError, ModelError
+from adalook.mdp import checks, files
+from adalook.mdp.layout import Layout
+from adalook.mdp.model import MDP
+from adalook.mdp.transitions import FIRST_ROW, NOT_OFFERED, Rows
+from adalook.storage import files as disk
+
+FORMAT = "adalook-mdp"
+VERSION = 1
+
+MAX_HEADER_BYTES = 16 * 2**20
+CHUNK_BYTES = 2**20
+
+AGAIN = "the file is damaged or was not made by adalook: save or copy it again"
+
+
+class Kind(NamedTuple):
+    """What an array member may be."""
+
+    types: tuple[str, ...]
+    ndim: int
+
+
+FLOATS, INTS, BOOLS = ("<f8",), ("<i4", "<i8"), ("|b1",)
+MODEL_ARRAYS = {
+    "rewards": Kind(FLOATS, 2),
+    "codes": Kind(INTS, 2),
+    "indptr": Kind(INTS, 1),
+    "indices": Kind(INTS, 1),
+    "data": Kind(FLOATS, 1),
+}
+LAYOUT_ARRAYS = {"cells": Kind(INTS, 2), "walls": Kind(BOOLS, 2), "goals": Kind(INTS, 2), "traps": Kind(INTS, 2)}
+HEADER_FIELDS = {"format", "version", "discount", "num_hubs", "arrays", "layout", "digest"}
+LAYOUT_FIELDS = {"moves", "start", "action_names"}
+
+Arrays = dict[str, np.ndarray]
+
+
+# ---- writing
+
+
+def save_npz(mdp: MDP, path: Path) -> None:
+    """Write a model; the same model makes the same file."""
+    arrays: Arrays = {
+        "rewards": mdp.rewards,
+        "codes": mdp.codes,
+        "indptr": mdp.rows.indptr,
+        "indices": mdp.rows.indices,
+        "data": mdp.rows.data,
+    }
+    fields: dict[str, Any] | None = None
+    if mdp.layout is not None:
+        fields = _put_layout(mdp.layout, arrays, mdp.rewards.shape)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "discount": mdp.discount.hex(),
+        "num_hubs": int(mdp.rows.num_hubs),
+        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
+        "layout": fields,
+    }
+    header["digest"] = _digest(header, arrays)
+    text = json.dumps(header).encode()
+    size = sum(array.nbytes for array in arrays.values())
+    if size > files.MAX_BYTES or len(text) > MAX_HEADER_BYTES:
+        raise FileError(f"the model is too large for {path}", expected=f"at most {files.MAX_BYTES} bytes", got=size)
+    with disk.replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in {"header": np.frombuffer(text, np.uint8), **arrays}.items():
+            # A bare ZipInfo has a fixed date.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _put_layout(layout: Layout, arrays: Arrays, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Add the layout's arrays; return its small parts. What could not be read back is refused here."""
+    cells = checks.array(layout.cells, "layout.cells", kinds="iu")
+    arrays["cells"] = cells if cells.dtype.str in INTS else cells.astype(np.int64)
+    arrays["walls"] = np.asarray(layout.walls, np.bool_)
+    try:
+        arrays["goals"], arrays["traps"] = (np.array(c, np.int64).reshape(-1, 2) for c in (layout.goals, layout.traps))
+        fields = {
+            "moves": [[int(x) for x in move] for move in layout.moves],
+            "start": None if layout.start is None else [int(x) for x in layout.start],
+            "action_names": [str(name) for name in layout.action_names],
+        }
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            "the layout cannot be saved", expected="cells and moves as pairs of ints", got=error
+        ) from error
+    _get_layout(fields, arrays, shape)
+    return fields
+
+
+def _digest(header: dict[str, Any], arrays: Arrays) -> str:
+    """BLAKE2b of the header without its digest, then of the bytes of the arrays in the header's order."""
+    rest = {key: value for key, value in header.items() if key != "digest"}
+    state = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=32)
+    for name in header["arrays"]:
+        state.update(_bytes(arrays[name]).data)
+    return state.hexdigest()
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+# ---- reading
+
+
+def load_npz(path: Path, discount: float | None) -> MDP:
+    """Read a model; a discount that is given takes the place of the stored one."""
+    size = files.file_size(path)
+    try:
+        with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
+            header, arrays = _read(archive, size)
+        stored = checks.discount(_from_hex(header["discount"]))
+        model = _checked(arrays, header["num_hubs"])
+        layout = None
+        if header["layout"] is not None:
+            layout = _get_layout(header["layout"], arrays, arrays["rewards"].shape)
+    except (FileError, ModelError) as error:
+        raise FileError(f"cannot load {path}: {error}") from error
+    except (PermissionError, FileNotFoundError) as error:
+        raise disk.failure("read", path, error) from error
+    except MemoryError as error:
+        raise FileError(f"there is not enough memory to load {path}", got=f"{size} bytes") from error
+    # What zipfile raises for archives that are cut short, encrypted, compressed in odd ways or plain nonsense.
+    except (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError) as error:
+        raise _damaged(f"cannot load {path}: {error}") from error
+    return MDP._adopt(*model, stored if discount is None else discount, layout)
+
+
+def _damaged(what: str, expected: object = None, got: object = None) -> FileError:
+    return FileError(what, expected=expected, got=got, remedy=AGAIN)
+
+
+class _BoundedFile(io.FileIO):
+    """A file that gives little at a time: zipfile would read a directory of any size, and make objects of it."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = CHUNK_BYTES
+        if size > CHUNK_BYTES:
+            raise zipfile.BadZipFile("the archive's directory is too large")
+        return super().read(size) or b""
+
+
+def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays, as many and as large as the header says, with the right digest."""
+    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    if len(members) != len(archive.infolist()):
+        raise _damaged("a member occurs twice")
+    known = {"header", *MODEL_ARRAYS, *LAYOUT_ARRAYS}
+    for name, info in members.items():
+        if name not in known or info.filename != f"{name}.npy":
+            raise _damaged("there is a member that does not belong here", got=repr(info.filename[:80]))
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+            raise _damaged(f"the member {name} is compressed", expected="plain members")
+    if sum(info.file_size for info in members.values()) > size:
+        raise _damaged("the members are larger than the file")
+    if "header" not in members or members["header"].file_size > MAX_HEADER_BYTES:
+        raise _damaged("the header is missing or too large")
+    with archive.open(members["header"]) as member:
+        header = _parse(_read_array(member, members["header"].file_size, "header", Kind(("|u1",), 1)).tobytes())
+    kinds = MODEL_ARRAYS if header["layout"] is None else {**MODEL_ARRAYS, **LAYOUT_ARRAYS}
+    if set(members) != {"header", *kinds} or set(header["arrays"]) != set(kinds):
+        raise _damaged("members are missing or too many", expected=sorted(kinds), got=sorted(members))
+    arrays: Arrays = {}
+    for name, kind in kinds.items():
+        with archive.open(members[name]) as member:
+            arrays[name] = _read_array(member, members[name].file_size, name, kind)
+        if [arrays[name].dtype.str, list(arrays[name].shape)] != header["arrays"][name]:
+            raise _damaged(f"the type or shape of {name} is not what the header says")
+    if _digest(header, arrays) != header["digest"]:
+        raise _damaged("the digest does not match the contents")
+    return header, arrays
+
+
+def _read_array(member: IO[bytes], size: int, name: str, kind: Kind) -> np.ndarray:
+    """One `.npy` member; its own header must promise exactly the bytes that are there before memory is allocated."""
+    try:
+        with warnings.catch_warnings():  # numpy warns when it has to guess; then it is not our file
+            warnings.simplefilter("error")
+            if np.lib.format.read_magic(member) != (1, 0):
+                raise _damaged(f"the member {name} has the wrong version of the npy format", expected="1.0")
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(member, max_header_size=1000)
+    except (FileError, zipfile.BadZipFile):
+        raise
+    except Exception as error:  # numpy parses this header as Python and lets all kinds of errors through
+        raise _damaged(f"the member {name} has a damaged npy header", got=repr(str(error)[:80])) from error
+    if dtype.str not in kind.types or len(shape) != kind.ndim or fortran:
+        raise _damaged(
+            f"the member {name} has the wrong type",
+            expected=f"{' or '.join(kind.types)}, {kind.ndim}-dimensional, C order",
+            got=f"{dtype.str} {shape}{', Fortran order' if fortran else ''}",
+        )
+    if min(shape) < 0 or math.prod(shape) * dtype.itemsize != size - member.tell():
+        raise _damaged(f"the size of the member {name} is wrong", expected=f"shape {shape} of {dtype.str}", got=size)
+    array = np.empty(shape, dtype)
+    flat = _bytes(array)
+    for start in range(0, len(flat), CHUNK_BYTES):
+        part = member.read(min(CHUNK_BYTES, len(flat) - start))
+        if len(part) != min(CHUNK_BYTES, len(flat) - start):
+            raise EOFError(f"the member {name} is cut short")
+        flat[start : start + len(part)] = np.frombuffer(part, np.uint8)
+    return array
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """The header with all its fields, those that are not used before the digest is known still unchecked."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged("the header is not JSON") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _damaged("this is no model of ours", expected=f"format {FORMAT!r}")
+    if header.get("version") != VERSION:
+        raise FileError(
+            "the version of the format is not known",
+            expected=VERSION,
+            got=repr(header.get("version"))[:80],
+            remedy="read it with a newer adalook",
+        )
+    layout = header.get("layout")
+    whole = set(header) == HEADER_FIELDS and isinstance(header["arrays"], dict)
+    if not whole or not (layout is None or (isinstance(layout, dict) and set(layout) == LAYOUT_FIELDS)):
+        raise _damaged("the header has the wrong fields", expected=sorted(HEADER_FIELDS), got=sorted(header)[:20])
+    return header
+
+
+def _from_hex(text: Any) -> float:
+    try:
+        return float.fromhex(text)
+    except (TypeError, ValueError, OverflowError):
+        raise _damaged("the discount is damaged", expected="a hexadecimal float", got=repr(text)[:80]) from None
+
+
+# ---- what a file says, checked like what a user says
+
+
+def _checked(arrays: Arrays, num_hubs: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
+    """Rewards, codes and rows: every number that is used as an index is known to be in range from here on."""
+    codes, indptr, indices, data = (arrays[name] for name in ("codes", "indptr", "indices", "data"))
+    num_states = len(codes)
+    num_rows = len(indptr) - 1
+    if codes.shape != arrays["rewards"].shape:
+        raise ModelError("codes and rewards differ in shape", expected=arrays["rewards"].shape, got=codes.shape)
+    if num_rows < 0 or indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ModelError("the table of rows is damaged", expected="indptr from 0 to nnz, never falling")
+    if len(indices) != len(data):
+        raise ModelError("indices and data differ in length", expected=len(indices), got=len(data))
+    if type(num_hubs) is not int or not 0 <= num_hubs <= num_rows:
+        raise ModelError("num_hubs is wrong", expected=f"0 to {num_rows}", got=repr(num_hubs)[:80])
+
+    offered = codes != NOT_OFFERED
+    rewards = checks.rewards(checks.reward_table(arrays["rewards"]), offered)
+    checks.mask(offered, rewards.shape)
+    wrong = (codes >= num_states) | (codes <= FIRST_ROW - num_rows)
+    if wrong.any():
+        s, a = np.argwhere(wrong)[0]
+        raise ModelError(
+            f"the code of state {s}, action {a} is out of range",
+            expected=f"{FIRST_ROW - num_rows + 1} to {num_states - 1}",
+            got=int(codes[s, a]),
+        )
+
+    def owner(row: int) -> str:
+        users = np.argwhere(codes == FIRST_ROW - row)
+        return "state {}, action {}".format(*users[0]) if len(users) else f"row {row}, which nobody uses"
+
+    data = checks.row_table(indptr, indices, data, np.ones(num_rows, bool), num_states, owner)
+    within = np.ones(max(len(indices) - 1, 0), bool)
+    starts = indptr[(indptr > 0) & (indptr < len(indices))]
+    within[starts - 1] = False
+    unsorted = within & (indices[1:] <= indices[:-1])
+    zero = data <= 0.0
+    if unsorted.any() or zero.any():
+        entry = int(np.argmax(unsorted)) if unsorted.any() else int(np.argmax(zero))
+        row = int(np.searchsorted(indptr, entry, side="right")) - 1
+        raise ModelError(
+            f"the row of {owner(row)} is not in its normal form",
+            expected="successors in ascending order, none twice, none with probability 0",
+        )
+    return rewards, codes, Rows(indptr, indices, data, num_hubs)
+
+
+def _get_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Layout:
+    """The layout of a model of this (S, A), if all of it lies on the grid."""
+    cells, walls = arrays["cells"], arrays["walls"]
+    if (_bytes(walls) > 1).any() or walls.ndim != 2:
+        raise ModelError("the layout's walls are damaged", expected="bools (rows, columns)")
+    off = (cells == -1).all(axis=1) if cells.shape == (shape[0], 2) else np.zeros(0, bool)
+    if len(off) != shape[0] or not (off | _inside(cells, walls)).all():
+        raise ModelError("the layout's cells are wrong", expected="a cell, or (-1, -1), for every state")
+    moves, start, names = (fields[key] for key in ("moves", "start", "action_names"))
+    for part, name in ((moves, "moves"), (names, "action_names")):
+        if not isinstance(part, list) or len(part) not in (0, shape[1]):
+            raise ModelError(f"the layout's {name} are wrong", expected=f"none, or one for each of {shape[1]} actions")
+    if not all(_is_pair(move) for move in moves) or not all(isinstance(name, str) for name in names):
+        raise ModelError("the layout's moves or action_names are wrong", expected="pairs of ints, and strings")
+    if start is not None and not _is_pair(start):
+        raise ModelError("the layout's start is wrong", expected="a cell")
+    start_cell = np.array([] if start is None else [start], np.int64).reshape(-1, 2)
+    for some, name in ((arrays["goals"], "goals"), (arrays["traps"], "traps"), (start_cell, "start")):
+        if some.shape[1:] != (2,) or not _inside(some, walls).all():
+            raise ModelError(f"the layout's {name} is off the grid", expected=f"cells of a grid {walls.shape}")
+
+    def pairs(table: Any) -> tuple[tuple[int, int], ...]:
+        return tuple((row, column) for row, column in table)
+
+    goals, traps = (pairs(arrays[name].tolist()) for name in ("goals", "traps"))
+    return Layout(cells, walls, pairs(moves), None if start is None else pairs([start])[0], goals, traps, tuple(names))
+
+
+def _inside(cells: np.ndarray, walls: np.ndarray) -> np.ndarray:
+    """(n,) bools: which of the cells (n, 2) lie on the grid."""
+    inside: np.ndarray = np.all((cells >= 0) & (cells < walls.shape), axis=1)
+    return inside
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(type(x) is int and abs(x) < 2**31 for x in value)

@@ -1,0 +1,53 @@
+"""WLPI, wavefront lookahead: adaptive depth without any prior.
+
+T^k V differs from T^{k−1} V only at predecessors of states that changed at level k − 1. So after the full one-step
+backup, level k backs up only pred(changed_{k−1}), and the result is T^k V at *every* state: h-PI's iterates at a
+fraction of h-PI's work.
+
+How deep? With `depth=None` the wave goes on while its work stays within the price of a new iteration, one full backup
+plus one evaluation, as in the ski-rental problem.
+Two things keep it sharp. A front of more than half of the states is no wave, and evaluating is better. And hubs keep
+their expectation while the wave runs: otherwise one changed state would change a random relocation's value, and that
+every state that leads there. The wave then computes T̂^k V for the model whose hubs pay V^π's expectation and end;
+it rises from V^π and stays below T^k V, which is all that policy improvement needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.rules.base import EvaluationPlan, ExactEvaluation, Method, RoughEvaluation, Step, whole_depth
+
+WIDEST = 0.5
+
+
+@dataclass(frozen=True)
+class WLPI(Method):
+    """Wavefront lookahead policy iteration: nothing to tune. WLPI(depth=h) makes exactly the steps of h-PI.
+
+    >>> import adalook as al
+    >>> al.solve(al.zoo.maze(), al.WLPI()).converged
+    True
+    """
+
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.depth is not None:
+            whole_depth(self.depth, "WLPI")
+
+    @property
+    def name(self) -> str:
+        return "WLPI" if self.depth is None else f"WLPI({self.depth})"
+
+    @property
+    def plan(self) -> EvaluationPlan:
+        return RoughEvaluation() if self.depth is None else ExactEvaluation()
+
+    def improve(self, look: Lookahead) -> Step:
+        if self.depth is not None:
+            look.wave(self.depth - 1)
+        elif look.front_share <= WIDEST:
+            look.wave(frozen_hubs=True, budget=look.price, widest=WIDEST)
+        return Step(look.values, look.actions, look.depth, wave_pairs=look.wave_pairs)

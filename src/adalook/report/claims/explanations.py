@@ -1,0 +1,120 @@
+"""Why a claim about the maze fails where it fails: sentences put together from the records, never from memory.
+
+Each function gets the experiments and gives a sentence or two with figures, or nothing where nothing needs explaining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from adalook.report.claims.verdicts import Experiments
+from adalook.report.data.method_runs import FIXED, Contender, cheapest, contenders, cost_ratio, largest_tried
+from adalook.report.data.records import CONVENTIONS, HEADLINE, Record
+
+ADAPTIVE = ("tlpi", "qlpi")
+
+
+def depths_end_too_soon(experiments: Experiments) -> str:
+    """Where the best fixed depth is the last one tried, nothing is known of the depths beyond."""
+    fixed = contenders(experiments["maze"].records, FIXED)
+    short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
+    if not short:
+        return ""
+    deepest = max(one.lookahead for one in fixed)
+    return (
+        f"Under {', '.join(short)} the best is {deepest}-PI, the largest depth tried: what lies beyond, and whether "
+        "still deeper lookahead is dearer again, these runs do not show."
+    )
+
+
+def exceptions_to_the_headline(experiments: Experiments) -> str:
+    """Which adaptive settings need more queries than the best fixed depth under the headline's convention, and why."""
+    maze = experiments["maze"]
+    best = cheapest(contenders(maze.records, FIXED), HEADLINE)
+    if best is None:
+        return ""
+    dearer = [one for one in contenders(maze.records, *ADAPTIVE) if cost_ratio(one, best, HEADLINE).value > 1.0]
+    return " ".join(_why_dearer(one, best) for one in dearer)
+
+
+def _why_dearer(one: Contender, best: Contender) -> str:
+    each = (one.totals(HEADLINE) / _passes(one)).mean() / (best.totals(HEADLINE) / _passes(best)).mean()
+    text = (
+        f"Under {HEADLINE} {one.label} is an exception: {one.iterations().mean():.1f} iterations against "
+        f"{best.iterations().mean():.1f} of {best.label}, at {each:.2f} of its queries a pass."
+    )
+    if one.group == "tlpi" and one.lookahead == 2:
+        text += " Theorem 1 promises TLPI(γ²) no more than the speed of PI."
+    return text
+
+
+def _passes(contender: Contender) -> np.ndarray:
+    return np.array([contender.runs[seed].passes for seed in contender.seeds], np.float64)
+
+
+def prior_against_exact(group: str) -> Callable[[Experiments], str]:
+    """What a prior other than V* costs: iterations beside those of the same rules with V*, and its own price."""
+
+    def explain(experiments: Experiments) -> str:
+        records = experiments["maze"].records
+        exact = {_rule(one): one for one in contenders(records, *ADAPTIVE)}
+        pairs = [(one, exact[_rule(one)]) for one in contenders(records, group) if _rule(one) in exact]
+        if not pairs:
+            return ""
+        ours, theirs = zip(*pairs, strict=True)
+        text = f"With these priors the rules need {_iterations(ours)} iterations, with V* {_iterations(theirs)}"
+        plain = [one for one in contenders(records, FIXED) if one.lookahead == 1]
+        text += f" (PI: {plain[0].iterations().mean():.1f})" if plain else ""
+        return f"{text}.{_left_over(ours, plain)}{_price(ours)}"
+
+    return explain
+
+
+def _rule(contender: Contender) -> tuple[object, ...]:
+    """The setting of a rule whatever its prior."""
+    record = _any(contender)
+    return record.parameters.get("kappa_power"), *sorted(record.budgets.items())
+
+
+def _any(contender: Contender) -> Record:
+    return next(iter(contender.runs.values()))
+
+
+def _iterations(everyone: Sequence[Contender]) -> str:
+    return _span([float(one.iterations().mean()) for one in everyone], "{:.1f}")
+
+
+def _left_over(ours: Sequence[Contender], plain: Sequence[Contender]) -> str:
+    """How far the values of a few passes of PI still are from V*, as PI's own runs show it."""
+    counts = sorted({int(_any(one).parameters["few"]) for one in ours if "few" in _any(one).parameters})
+    if not counts or not plain:
+        return ""
+    left = []
+    for count in counts:
+        shares = [run.distance[min(count, run.passes - 1)] / run.distance[0] for run in plain[0].runs.values()]
+        left.append(100.0 * float(np.mean(shares)))
+    return (
+        f" After {_span(counts, '{}')} passes of PI the largest distance to V* is still {_span(left, '{:.0f}%')} of "
+        "what it was at the start, so the distance to such values says little about where V* is far."
+    )
+
+
+def _price(ours: Sequence[Contender]) -> str:
+    """The share of all queries that went into the prior, where it is paid for."""
+    shares = []
+    for one in ours:
+        runs = one.runs.values()
+        paid = sum(run.prior.total(*HEADLINE) for run in runs if run.prior is not None and run.prior.counted)
+        shares.append(100.0 * paid / sum(run.total(*HEADLINE) for run in runs))
+    return f" The prior itself is {_span(shares, '{:.0f}%')} of the queries ({HEADLINE})." if max(shares) > 0.0 else ""
+
+
+def _span(numbers: Sequence[float], form: str) -> str:
+    """
+    >>> _span([1.04, 2.0], "{:.1f}"), _span([3, 3], "{}")
+    ('1.0 to 2.0', '3')
+    """
+    first, last = form.format(min(numbers)), form.format(max(numbers))
+    return first if first == last else f"{first} to {last}"

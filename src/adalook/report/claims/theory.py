@@ -1,0 +1,186 @@
+"""What the paper proves, measured on every run of the chain, the maze and the sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from adalook.report.claims import formulas
+from adalook.report.claims.verdicts import Experiments, Finding, Judgement, Question, alike, grade, under_each_lookahead
+from adalook.report.data.records import Record
+
+ROUNDING = 1e-9
+SETTLED = 1e-9
+"""Distances below this are rounding; their ratios say nothing."""
+EVERYWHERE = ("chain", "maze", "sweep")
+
+
+def _records(experiments: Experiments, *groups: str) -> list[Record]:
+    return [record for experiment in experiments.values() for record in experiment.records if record.group in groups]
+
+
+def _contractions(record: Record) -> list[float]:
+    """‖V* − V^{π_{t+1}}‖ / ‖V* − V^{π_t}‖ for each iteration."""
+    pairs = zip(record.distance[:-1], record.distance[1:], strict=True)
+    return [float(after / before) for before, after in pairs if before > SETTLED]
+
+
+def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[Judgement]]:
+    """Does the distance shrink at least by γ^h in every iteration?"""
+
+    def judge(experiments: Experiments) -> list[Judgement]:
+        passed = []
+        for record in _records(experiments, *groups):
+            limit = record.discount**record.lookahead * (1.0 + ROUNDING)
+            passed += [factor <= limit for factor in _contractions(record)]
+        return alike((grade(passed), f"in {sum(passed):,} of {len(passed):,} iterations"))
+
+    return judge
+
+
+def _within_bound(records: Iterable[Record], contraction: Callable[[Record], float]) -> list[Judgement]:
+    shares = []
+    for record in records:
+        bound = formulas.iteration_bound(record.num_states, record.num_actions, record.discount, contraction(record))
+        shares.append(record.iterations / bound)
+    passed = [share <= 1.0 for share in shares]
+    closest = max(shares, default=0.0)
+    return alike((grade(passed), f"at most {100.0 * closest:.2g}% of the bound"))
+
+
+def _fixed_bound(experiments: Experiments) -> list[Judgement]:
+    return _within_bound(_records(experiments, "hpi"), lambda record: record.discount**record.lookahead)
+
+
+def _threshold_bound(experiments: Experiments) -> list[Judgement]:
+    deep = [record for record in _records(experiments, "tlpi") if record.lookahead > 1]
+    return _within_bound(deep, lambda record: record.discount ** (record.lookahead - 1))
+
+
+def _quantile_bound(experiments: Experiments) -> list[Judgement]:
+    def contraction(record: Record) -> float:
+        measured = record.induced_contraction
+        return max(_contractions(record), default=0.0) if measured is None else measured
+
+    return _within_bound(_records(experiments, "qlpi"), contraction)
+
+
+def _converges(experiments: Experiments) -> list[Judgement]:
+    records = _records(experiments, "tlpi", "qlpi")
+    passed = [
+        record.status == "CONVERGED" and (not len(record.distance) or record.distance[-1] <= 1e-8) for record in records
+    ]
+    farthest = max((float(record.distance[-1]) for record in records if len(record.distance)), default=math.nan)
+    return alike((grade(passed), f"‖V* − V^π‖ at the end at most {farthest:.1g}"))
+
+
+def _as_fast_as_one_less(experiments: Experiments) -> list[Judgement]:
+    fixed = {(_where(record), record.lookahead): record.iterations for record in _records(experiments, "hpi")}
+    gaps = [
+        record.iterations - fixed[_where(record), record.lookahead - 1]
+        for record in _records(experiments, "tlpi")
+        if (_where(record), record.lookahead - 1) in fixed
+    ]
+    passed = [gap <= 0 for gap in gaps]
+    return alike((grade(passed), f"at most {max(gaps):+d} iterations" if gaps else "no such runs"))
+
+
+def _where(record: Record) -> tuple[object, ...]:
+    return (*sorted(record.model.items()), record.seed)
+
+
+def _cost_bound(group: str) -> Callable[[Experiments], list[Judgement]]:
+    """Queries of the dearest iteration over the theorem's bound; θ^(κ) is the largest share of deep states."""
+
+    def judge(experiments: Experiments) -> list[Judgement]:
+        def under(improvement: str) -> Finding:
+            shares = [
+                max(record.improvement[improvement], default=0)
+                / formulas.iteration_cost(record, max(record.deep_states, default=0))
+                for record in _records(experiments, group)
+            ]
+            passed = [share <= 1.0 + ROUNDING for share in shares]
+            return grade(passed), f"dearest iteration {max(shares, default=0.0):.2f} of the bound"
+
+        return under_each_lookahead(under)
+
+    return judge
+
+
+QUESTIONS = (
+    Question(
+        "fixed-contraction",
+        "Preliminaries, Contraction-Based Adaptive Lookahead",
+        "h-PI brings the policy's value closer to V* by at least γ^h in every iteration.",
+        "‖V* − V^π‖ shrinks at least by γ^h in every iteration of every h-PI run.",
+        EVERYWHERE,
+        _contraction(("hpi",)),
+    ),
+    Question(
+        "fixed-bound",
+        "Preliminaries, Table 1",
+        "h-PI needs at most ⌈S(A−1) log(1/(1−γ)) / (h log(1/γ))⌉ iterations.",
+        "Iterations of every h-PI run are at most the bound.",
+        EVERYWHERE,
+        _fixed_bound,
+    ),
+    Question(
+        "adaptive-converge",
+        "Introduction, Theorems 1 and 2",
+        "TLPI and QLPI converge to the optimum.",
+        "Every run ends as converged, with ‖V* − V^π‖ at most 1e-8.",
+        EVERYWHERE,
+        _converges,
+    ),
+    Question(
+        "tlpi-contraction",
+        "TLPI, Theorem 1",
+        "TLPI with an exact Ṽ* contracts by at least κ in every iteration.",
+        "‖V* − V^π‖ shrinks at least by κ = γ^h in every iteration of every TLPI run.",
+        EVERYWHERE,
+        _contraction(("tlpi",)),
+        "A deep state may count on a step that its shallow neighbour does not take, so depths that differ between "
+        "neighbours guarantee less than the proof says.",
+    ),
+    Question(
+        "theorem-1-iterations",
+        "Theorem 1, Table 1",
+        "TLPI needs at most ⌈S(A−1) log(1/(1−γ)) / ((h−1) log(1/γ))⌉ iterations, κ = γ^h.",
+        "Iterations of every TLPI run are at most the bound.",
+        EVERYWHERE,
+        _threshold_bound,
+    ),
+    Question(
+        "theorem-1-rate",
+        "TLPI, Theorem 1",
+        "TLPI(γ^h) converges at least as fast as (h−1)-PI.",
+        "Iterations of every TLPI run are at most those of (h−1)-PI on the same model and seed.",
+        EVERYWHERE,
+        _as_fast_as_one_less,
+        "The theorem compares worst cases; a single run may differ.",
+    ),
+    Question(
+        "theorem-1-cost",
+        "Theorem 1, Table 1",
+        "An iteration of TLPI costs at most S(c(1) + θ c(h)), θ the largest share of deep states in the run.",
+        "Queries of the dearest iteration's lookahead are at most the bound, with c(h) = A + A² + … + A^h.",
+        EVERYWHERE,
+        _cost_bound("tlpi"),
+    ),
+    Question(
+        "theorem-2-iterations",
+        "Theorem 2, Table 1",
+        "QLPI needs at most ⌈S(A−1) log(1/(1−γ)) / log(1/κ)⌉ iterations, κ the contraction its budgets induce.",
+        "Iterations of every QLPI run are at most the bound, κ measured as in the definition before Theorem 2.",
+        EVERYWHERE,
+        _quantile_bound,
+    ),
+    Question(
+        "theorem-2-cost",
+        "Theorem 2, Table 1",
+        "An iteration of QLPI costs at most S · Σ θ_h c(h).",
+        "Queries of the dearest iteration's lookahead are at most the bound, budgets rounded up to whole states.",
+        EVERYWHERE,
+        _cost_bound("qlpi"),
+    ),
+)

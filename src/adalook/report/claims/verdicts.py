@@ -1,0 +1,189 @@
+"""Verdicts, and what the claims are put together from: see `claims`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from adalook.report.data.experiment import Experiment
+from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
+from adalook.report.data.statistics import FEWEST_SAMPLES, Estimate
+
+SIMILAR = 1.10
+"""'As good as' and 'similar': at most 10% more queries, with the whole interval."""
+LOOKAHEADS = ("root", "tree", "shared")
+ANY_CONVENTION = "all alike"
+"""Iterations and distances do not depend on what counts as a query."""
+IN_PART_SHARE = 0.5
+"""'Holds in part' takes at least this share of the cases, under at least one way of counting."""
+RULE = (
+    "A claim holds under one way of counting if all cases of its test pass; it holds in part if at least half of them "
+    "do, or what its test names as 'in part'; otherwise it does not hold here. Over all ways of counting it holds if "
+    "it holds under each, and in part if it holds, or holds in part, under at least one. A test that rests on 95% "
+    f"intervals is not made with fewer than {FEWEST_SAMPLES} mazes."
+)
+"""How verdicts come about, in words; `grade` and `overall` are the same in code."""
+
+
+class Verdict(Enum):
+    """What the data say."""
+
+    HOLDS = "holds"
+    IN_PART = "holds in part"
+    FAILS = "does not hold here"
+    NOT_TESTED = "not tested"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict under one convention of counting queries, and the figures it rests on."""
+
+    convention: str
+    verdict: Verdict
+    figures: str
+    score: str = ""
+    """In how many cases the test was passed, such as '9 of 10'."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of the claims table."""
+
+    id: str
+    paper_place: str
+    claim: str
+    test: str
+    conventions: list[Judgement]
+    verdict: Verdict
+    remark: str
+    """Where it holds and where it does not, if that differs between conventions, and why, where the data say so."""
+
+    @property
+    def headline(self) -> Verdict:
+        """The verdict under the headline's convention, whatever the others say."""
+        ours = (str(HEADLINE), HEADLINE.improvement, ANY_CONVENTION)
+        found = (judgement.verdict for judgement in self.conventions if judgement.convention in ours)
+        return next(found, Verdict.NOT_TESTED)
+
+
+Experiments = Mapping[str, Experiment]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A claim before it is judged; `judge` gets the experiments it needs and no others."""
+
+    id: str
+    place: str
+    claim: str
+    test: str
+    needs: tuple[str, ...]
+    """Any of these experiments will do; the test is applied to all that are there."""
+    judge: Callable[[Experiments], list[Judgement]]
+    note: str = field(default="")
+    """What explains the verdict whenever the claim does not fully hold."""
+    explain: Callable[[Experiments], str] = field(default=lambda experiments: "")
+    """What the data themselves have to say about the verdict, with their figures; empty if there is nothing to say."""
+
+
+def overall(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of several verdicts the one they share; 'in part' where they differ; what was not tested has no voice."""
+    heard = {verdict for verdict in verdicts if verdict is not Verdict.NOT_TESTED}
+    if not heard:
+        return Verdict.NOT_TESTED
+    return heard.pop() if len(heard) == 1 else Verdict.IN_PART
+
+
+Passes = Callable[[Estimate], bool]
+"""Whether an estimate with its interval passes a test."""
+
+
+class Grade(NamedTuple):
+    """A verdict and how many cases speak for it."""
+
+    verdict: Verdict
+    score: str
+
+
+NO_RUNS = (Grade(Verdict.NOT_TESTED, ""), "no such runs")
+"""What is found where the experiment has nothing to test."""
+
+Finding = tuple[Grade, str]
+"""A grade and the figures it rests on."""
+
+
+def grade(passed: Iterable[bool]) -> Grade:
+    """All: holds; at least half: in part; fewer: does not hold; no case at all: not tested.
+
+    >>> grade([True, False, True])
+    Grade(verdict=<Verdict.IN_PART: 'holds in part'>, score='2 of 3')
+    >>> grade([True, False, False]).verdict
+    <Verdict.FAILS: 'does not hold here'>
+    """
+    cases = list(passed)
+    score = f"{sum(cases):,} of {len(cases):,}"
+    if not cases:
+        return NO_RUNS[0]
+    if all(cases):
+        return Grade(Verdict.HOLDS, score)
+    return Grade(Verdict.IN_PART if sum(cases) >= IN_PART_SHARE * len(cases) else Verdict.FAILS, score)
+
+
+def grade_intervals(
+    estimates: Iterable[Estimate], passes: Passes, rate: Callable[[Sequence[bool]], Grade] = grade
+) -> Grade:
+    """The grade of tests that rest on intervals: not tested where there are too few samples for one.
+
+    >>> grade_intervals([Estimate(1.18, 1.18, 1.18, samples=1)], lambda gap: gap.low > 1.0)
+    Grade(verdict=<Verdict.NOT_TESTED: 'not tested'>, score='1 maze, an interval takes 5')
+    """
+    found = list(estimates)
+    fewest = min((estimate.samples for estimate in found), default=FEWEST_SAMPLES)
+    if fewest < FEWEST_SAMPLES:
+        mazes = "1 maze" if fewest == 1 else f"{fewest} mazes"
+        return Grade(Verdict.NOT_TESTED, f"{mazes}, an interval takes {FEWEST_SAMPLES}")
+    return rate([passes(estimate) for estimate in found])
+
+
+def grade_nearly(exact: Iterable[bool], nearly: Iterable[bool]) -> Grade:
+    """Exactly right in every case: holds; nearly right in every case: in part; else it does not hold."""
+    verdict, count = grade(exact)
+    score = f"exact in {count}" if count else ""
+    if verdict in (Verdict.HOLDS, Verdict.NOT_TESTED):
+        return Grade(verdict, score)
+    return Grade(Verdict.IN_PART if all(nearly) else Verdict.FAILS, score)
+
+
+def alike(found: Finding) -> list[Judgement]:
+    """One judgement for all conventions."""
+    return [_judgement(ANY_CONVENTION, found)]
+
+
+def under_each(judge: Callable[[Convention], Finding]) -> list[Judgement]:
+    """One judgement per convention, the headline first."""
+    return [_judgement(str(convention), judge(convention)) for convention in CONVENTIONS]
+
+
+def under_each_lookahead(judge: Callable[[str], Finding]) -> list[Judgement]:
+    """One judgement per way to count the lookahead, where the evaluation is left out."""
+    return [_judgement(improvement, judge(improvement)) for improvement in LOOKAHEADS]
+
+
+def _judgement(convention: str, found: Finding) -> Judgement:
+    (verdict, score), figures = found
+    return Judgement(convention, verdict, figures, score)
+
+
+def interval(estimate: Estimate, digits: int = 2) -> str:
+    """The number, and its interval where there are samples enough for one.
+
+    >>> interval(Estimate(0.914, 0.87, 0.951, samples=10))
+    '0.91 [0.87, 0.95]'
+    >>> interval(Estimate(0.914, 0.914, 0.914, samples=1))
+    '0.91'
+    """
+    if not estimate.enough:
+        return f"{estimate.value:.{digits}f}"
+    return f"{estimate.value:.{digits}f} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"

@@ -1,0 +1,1 @@
+"""Results on disk, read into records."""

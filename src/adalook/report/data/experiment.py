@@ -1,0 +1,276 @@
+"""A results folder of `adalook reproduce` -> an `Experiment`: what was run, what it cost, how it went.
+
+    experiment.json   settings, versions and checksums of the other files; written last: without it nothing is read
+    records.json      one record per job
+    traces.npz        values, policy and depth per pass of the jobs that kept them, and the mazes they were on
+    models.json       the words that belong to those mazes
+    times.json        seconds per job
+
+Nothing is trusted before it is checked: an error names the file and what is wrong in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adalook._arrays import FloatArray, IntArray
+from adalook.errors import FileError
+from adalook.report import SavedLayout
+from adalook.report.data.records import Damage, Record, read_record, whole
+
+FORMAT = "adalook experiment"
+FORMAT_VERSION = 1
+MAKE_ONE = "make one with: adalook reproduce chain|maze|sweep --out DIRECTORY"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one job did, pass by pass; row t belongs to the policy that pass t started from."""
+
+    values: FloatArray  # (passes, S)
+    policy: IntArray  # (passes, S)
+    depth: IntArray  # (passes, S) lookahead used in that pass
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A maze that traced jobs were run on."""
+
+    layout: SavedLayout
+    values: FloatArray  # (S,) V*
+    action_names: tuple[str, ...]
+    discount: float
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything in one results folder."""
+
+    name: str
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    records: tuple[Record, ...]
+    times: Mapping[str, float]
+    """Seconds per job; empty where they were not kept."""
+    models: Mapping[str, SavedModel]
+    traces: Mapping[str, Trace]
+
+    def trace(self, record: Record) -> Trace | None:
+        """What the job of this record did, or None if it kept no trace."""
+        return None if record.trace is None else self.traces[record.trace]
+
+    def model(self, record: Record) -> SavedModel | None:
+        """The maze this record was made on, or None if it was not kept."""
+        return None if record.model_key is None else self.models.get(record.model_key)
+
+    def select(self, group: str, **parameters: Any) -> list[Record]:
+        """The records of a group whose parameters have these values, by seed.
+
+        >>> from pathlib import Path
+        >>> empty = Experiment("maze", {}, {}, (), {}, {}, {})
+        >>> empty.select("hpi", depth=3)
+        []
+        """
+
+        def fits(record: Record) -> bool:
+            return record.group == group and all(
+                record.parameters.get(name) == wanted for name, wanted in parameters.items()
+            )
+
+        return sorted(filter(fits, self.records), key=lambda record: record.seed)
+
+
+def load_experiment(directory: str | Path) -> Experiment:
+    """Read and check a results folder.
+
+    >>> load_experiment("no/such/place")
+    Traceback (most recent call last):
+        ...
+    adalook.errors.FileError: cannot read no/such/place/experiment.json: got No such file or directory. Make one ...
+    """
+    place = Path(directory)
+    about = _read_about(place)
+    sums = about["sha256"]
+    records = _read_records(place / "records.json", sums)
+    if about["jobs"] != len(records):
+        raise FileError(
+            f"{place / 'records.json'} is not complete", expected=f"{about['jobs']} records", got=len(records)
+        )
+    arrays = _read_arrays(place / "traces.npz", sums) if "traces.npz" in sums else {}
+    described = _read_object(place / "models.json", sums) if (place / "models.json").exists() else {}
+    models = {
+        key: _within(place / "models.json", key, partial(_model, key, words, arrays))
+        for key, words in described.items()
+    }
+    traces = {
+        record.trace: _within(place / "traces.npz", record.trace, partial(_trace, record, arrays))
+        for record in records
+        if record.trace is not None
+    }
+    return Experiment(
+        name=about["experiment"],
+        settings=about["settings"],
+        versions={"adalook": about["adalook_version"], **about["versions"]},
+        records=records,
+        times=_read_times(place / "times.json"),
+        models=models,
+        traces=traces,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        unfinished = path.name == "experiment.json" and (path.parent / "journal.jsonl").exists()
+        raise FileError(
+            f"cannot read {path}",
+            got=getattr(error, "strerror", None) or error,
+            remedy="that run has not ended: start it again and it goes on" if unfinished else MAKE_ONE,
+        ) from error
+
+
+def _read_object(path: Path, sums: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    content = _read(path)
+    if sums is not None and path.name in sums:
+        _check_sum(path, content, sums)
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged", expected="JSON", got=error, remedy=MAKE_ONE) from error
+    if not isinstance(found, dict):
+        raise FileError(f"{path} is damaged", expected="a JSON object", got=type(found).__name__, remedy=MAKE_ONE)
+    return found
+
+
+def _check_sum(path: Path, content: bytes, sums: Mapping[str, Any]) -> None:
+    if hashlib.sha256(content).hexdigest() != sums.get(path.name):
+        raise FileError(
+            f"{path} does not belong to the experiment.json beside it, or is damaged",
+            remedy="run the experiment again into an empty directory",
+        )
+
+
+def _read_about(place: Path) -> dict[str, Any]:
+    path = place / "experiment.json"
+    about = _read_object(path)
+    found = (about.get("format"), about.get("format_version"))
+    if found != (FORMAT, FORMAT_VERSION):
+        raise FileError(
+            f"{path} is no experiment that this version reads",
+            expected=f"format '{FORMAT}', version {FORMAT_VERSION}",
+            got=f"{found[0]!r}, version {found[1]!r}",
+            remedy=MAKE_ONE,
+        )
+    kinds = {"experiment": str, "adalook_version": str, "settings": dict, "versions": dict, "jobs": int, "sha256": dict}
+    for name, kind in kinds.items():
+        if not isinstance(about.get(name), kind):
+            raise FileError(f"{path} is damaged", expected=f"{name!r} to be {kind.__name__}", got=repr(about.get(name)))
+    if "records.json" not in about["sha256"]:
+        raise FileError(f"{path} is damaged", expected="the sha256 of records.json", got=list(about["sha256"]))
+    return about
+
+
+def _read_records(path: Path, sums: Mapping[str, Any]) -> tuple[Record, ...]:
+    found = _read_object(path, sums).get("records")
+    if not isinstance(found, list):
+        raise FileError(f"{path} is damaged", expected="a list of records", got=type(found).__name__)
+    records = tuple(_within(path, f"record {number}", partial(read_record, raw)) for number, raw in enumerate(found))
+    names = [record.job for record in records]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FileError(f"{path} holds a job twice", got=repr(twice))
+    return records
+
+
+def _read_arrays(path: Path, sums: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    content = _read(path)
+    _check_sum(path, content, sums)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error
+
+
+def _read_times(path: Path) -> dict[str, float]:
+    if not path.exists():
+        return {}
+    times = _read_object(path)
+    for job, seconds in times.items():
+        if not isinstance(seconds, int | float) or not 0.0 <= seconds < float("inf"):
+            raise FileError(f"{path} is damaged", expected="seconds per job", got=f"{seconds!r} for {job!r}")
+    return times
+
+
+def _within(path: Path, part: str, read: Callable[[], Any]) -> Any:
+    """Whatever goes wrong while a part is read is the file's fault, and the error says which part of which file."""
+    try:
+        return read()
+    except Damage as damage:
+        raise FileError(f"{path} is damaged in {part}", expected=damage.expected, got=damage.got) from damage
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise FileError(f"{path} is damaged in {part}", got=repr(error), remedy=MAKE_ONE) from error
+
+
+def _numbers(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], kinds: str) -> np.ndarray:
+    if name not in arrays:
+        raise Damage(f"an array {name!r}", "none")
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind not in kinds:
+        raise Damage(f"{name!r} of shape {shape}", f"{array.dtype} {array.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise Damage(f"finite numbers in {name!r}", "infinity or NaN")
+    return array
+
+
+def _trace(record: Record, arrays: Mapping[str, np.ndarray]) -> Trace:
+    shape = (record.passes, record.num_states)
+    policy = _numbers(arrays, f"{record.trace}/policy", shape, "iu")
+    if policy.size and not 0 <= int(policy.min()) <= int(policy.max()) < record.num_actions:
+        raise Damage(f"actions below {record.num_actions}", int(policy.max()))
+    return Trace(
+        values=_numbers(arrays, f"{record.trace}/values", shape, "f"),
+        policy=policy,
+        depth=_numbers(arrays, f"{record.trace}/depth", shape, "iu"),
+    )
+
+
+def _model(key: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:
+    rows, columns = whole(about["rows"]), whole(about["columns"])
+    values = arrays.get(f"model/{key}/values", np.empty(0))
+    num_states = len(np.atleast_1d(values))
+    cells = _numbers(arrays, f"model/{key}/cells", (num_states, 2), "iu")
+    if num_states and not ((cells >= -1).all() and (cells < (rows, columns)).all()):
+        raise Damage(f"cells inside {rows} × {columns}", "one outside")
+    layout = SavedLayout(
+        cells=cells,
+        walls=_numbers(arrays, f"model/{key}/walls", (rows, columns), "b"),
+        moves=tuple((int(row), int(column)) for row, column in about["moves"]),
+        start=None if about["start"] is None else next(_places([about["start"]], rows, columns)),
+        goals=tuple(_places(about["goals"], rows, columns)),
+        traps=tuple(_places(about["traps"], rows, columns)),
+    )
+    return SavedModel(
+        layout=layout,
+        values=_numbers(arrays, f"model/{key}/values", (num_states,), "f"),
+        action_names=tuple(str(name) for name in about["action_names"]),
+        discount=float(about["discount"]),
+    )
+
+
+def _places(pairs: list[list[int]], rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    for row, column in pairs:
+        if not (0 <= whole(row) < rows and 0 <= whole(column) < columns):
+            raise Damage(f"places inside {rows} × {columns}", [row, column])
+        yield row, column

@@ -1,0 +1,120 @@
+"""Records put together by what is compared: one contender is one method with its settings, on every seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from adalook._arrays import FloatArray
+from adalook.report.claims.verdicts import interval
+from adalook.report.data.records import Convention, Record
+from adalook.report.data.statistics import Estimate, ratio
+
+FIXED = "hpi"
+GROUPS = ("hpi", "tlpi", "qlpi", "aggregated", "wlpi", "few", "similar")
+"""In the order of the paper's figure; the last three are ours."""
+LIKE_FOR_LIKE = Convention("shared", "simulated")
+"""Where every method is counted as WLPI always is: work that states share counts once."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Runs of one method with one setting, at most one per seed."""
+
+    group: str
+    label: str
+    runs: Mapping[int, Record]
+
+    @property
+    def lookahead(self) -> int:
+        return next(iter(self.runs.values())).lookahead
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted(self.runs)
+
+    def totals(self, convention: Convention, seeds: Iterable[int] | None = None) -> FloatArray:
+        """Queries until convergence, (seeds,)."""
+        wanted = self.seeds if seeds is None else seeds
+        return np.array([self.runs[seed].total(*convention) for seed in wanted], np.float64)
+
+    def iterations(self, seeds: Iterable[int] | None = None) -> FloatArray:
+        """Updates that changed the policy, (seeds,)."""
+        wanted = self.seeds if seeds is None else seeds
+        return np.array([self.runs[seed].iterations for seed in wanted], np.float64)
+
+
+def contenders(records: Iterable[Record], *groups: str) -> list[Contender]:
+    """Records of some groups (none: of all) by group and label, in the order of the paper's figure."""
+    found: dict[tuple[str, str], dict[int, Record]] = {}
+    for record in records:
+        if not groups or record.group in groups:
+            found.setdefault((record.group, record.label), {})[record.seed] = record
+    everyone = [Contender(group, label, runs) for (group, label), runs in found.items()]
+    return sorted(everyone, key=_place_in_line)
+
+
+def _place_in_line(contender: Contender) -> tuple[int, tuple[float, ...], str]:
+    """By group, then by setting; QLPI's budgets from the largest to the smallest, as in the paper's figure."""
+    group = GROUPS.index(contender.group) if contender.group in GROUPS else len(GROUPS)
+    parameters = next(iter(contender.runs.values())).parameters
+    setting = [float(parameters.get(name) or 0) for name in ("k", "depth", "kappa_power")]
+    budgets = parameters.get("budgets") or {}
+    setting += [-float(share) for _, share in sorted(budgets.items(), key=lambda item: int(item[0]))]
+    setting.append(float(parameters.get("few") or 0))
+    return group, tuple(setting), contender.label
+
+
+def common_seeds(*everyone: Contender) -> list[int]:
+    """Seeds on which all of them were run."""
+    return sorted(set.intersection(*(set(contender.runs) for contender in everyone)))
+
+
+def cheapest(everyone: Iterable[Contender], convention: Convention) -> Contender | None:
+    """The one with the lowest mean number of queries, in hindsight; the first among equals, None among none."""
+    return min(everyone, key=lambda contender: contender.totals(convention).mean(), default=None)
+
+
+def largest_tried(best: Contender | None, fixed: Iterable[Contender]) -> bool:
+    """Whether the best fixed depth is the largest there is: then a still larger one may be better still.
+
+    The smallest depth is 1, where there is nothing beyond.
+    """
+    depths = {one.lookahead for one in fixed if one.group == FIXED}
+    return best is not None and len(depths) > 1 and best.lookahead == max(depths)
+
+
+def depth_name(best: Contender, fixed: Iterable[Contender]) -> str:
+    """The best fixed depth's name, with a warning where the depths tried end there."""
+    return f"{best.label}, the largest depth tried" if largest_tried(best, fixed) else best.label
+
+
+def wave_like_for_like(everyone: Iterable[Contender]) -> str:
+    """In one sentence: WLPI's count knows no convention, so a fair comparison counts the others as `shared`."""
+    there = list(everyone)
+    fixed = [one for one in there if one.group == FIXED]
+    wave = next((one for one in there if one.group == "wlpi"), None)
+    best = cheapest(fixed, LIKE_FOR_LIKE)
+    if wave is None or best is None:
+        return ""
+    gap = interval(cost_ratio(wave, best, LIKE_FOR_LIKE))
+    return (
+        "WLPI shares work between states, so its count is the same under tree, root and shared; like for like "
+        f"({LIKE_FOR_LIKE}) it takes {gap} × the best fixed depth ({depth_name(best, fixed)})."
+    )
+
+
+def cost_ratio(one: Contender, other: Contender, convention: Convention, confidence: float = 0.95) -> Estimate:
+    """Queries of one over queries of the other, on the seeds of both."""
+    seeds = common_seeds(one, other)
+    return ratio(one.totals(convention, seeds), other.totals(convention, seeds), confidence)
+
+
+def by_model(records: Iterable[Record], *names: str) -> dict[tuple[float, ...], list[Record]]:
+    """Records by some numbers of their model, such as size and discount, in ascending order."""
+    found: dict[tuple[float, ...], list[Record]] = {}
+    for record in records:
+        found.setdefault(tuple(record.model[name] for name in names), []).append(record)
+    return dict(sorted(found.items()))

@@ -1,0 +1,204 @@
+"""What a run of `adalook train` wrote while it trained: RUN/log.jsonl and RUN/clock.jsonl.
+
+A run that was killed, or that is still going on, may end in half a line; that half is left out, and said so. Any other
+line that cannot be read is damage, and an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from adalook._arrays import FloatArray
+from adalook.errors import FileError
+from adalook.storage.files import failure
+
+LOG, CLOCK = "log.jsonl", "clock.jsonl"
+AGENT, PRIOR = "agent", "prior"
+"""Phases of a run: the prior, if one is trained, comes first."""
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What happened since the progress before. None where there was nothing to average."""
+
+    step: int
+    loss: float | None
+    mean_value: float | None
+    depths: dict[int, int]
+    """How many decisions looked how deep."""
+    distances: dict[int, tuple[float, float, float]]
+    """By depth: the quantiles 0.1, 0.5 and 0.9 of what was measured there."""
+    merged_share: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """One evaluation."""
+
+    step: int
+    scores: FloatArray
+    """(episodes,)"""
+
+    @property
+    def mean(self) -> float:
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean; 0 for a single episode, which says nothing about it."""
+        count = len(self.scores)
+        return float(self.scores.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """How long training had taken by which step, evaluations not counted."""
+
+    steps: FloatArray
+    """(n,) ascending"""
+    seconds: FloatArray
+    """(n,)"""
+
+    def __bool__(self) -> bool:
+        return len(self.steps) > 0
+
+    def at(self, steps: FloatArray) -> FloatArray:
+        """The seconds at `steps` (m,): between two entries in a straight line; NaN after the last one."""
+        known = np.interp(steps, [0.0, *self.steps], [0.0, *self.seconds])
+        return np.where(np.asarray(steps) <= (self.steps[-1] if self else 0.0), known, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class RunLog:
+    """All that was logged about the agent, and how long its prior took."""
+
+    episode_steps: FloatArray
+    """(episodes,) the step at which each was over, ascending"""
+    episode_scores: FloatArray
+    """(episodes,)"""
+    evaluations: tuple[Evaluated, ...]
+    progress: tuple[Progress, ...]
+    clock: Clock
+    prior_steps: int
+    prior_seconds: float
+    torn: tuple[str, ...]
+    """Names of the files whose last line is not whole."""
+
+    @property
+    def steps(self) -> int:
+        """The last step that the log knows of."""
+        known = [*self.episode_steps[-1:], *(each.step for each in self.progress[-1:])]
+        return int(max([*known, *(each.step for each in self.evaluations[-1:])], default=0))
+
+    @property
+    def best_evaluation(self) -> Evaluated | None:
+        """The first of the best, which is the one that RUN/best was kept for."""
+        return max(self.evaluations, key=lambda evaluation: evaluation.mean, default=None)
+
+
+def read_run_log(directory: Path) -> RunLog:
+    """Read both files of a run; without a clock there are no times.
+
+    Raises:
+        FileError: there is no log, nothing in it, or a line in its middle that cannot be read.
+    """
+    if not (directory / LOG).exists():
+        raise FileError(
+            f"{directory} has no {LOG}",
+            expected="the directory of a run of adalook train",
+            remedy="train first, or name the run itself and not a directory in it",
+        )
+    lines, torn_log = _read_lines(directory / LOG)
+    ticks, torn_clock = _read_lines(directory / CLOCK) if (directory / CLOCK).exists() else ([], False)
+    if not lines:
+        raise FileError(f"{directory / LOG} has nothing in it yet", remedy="train for longer")
+    mine = [line for line in lines if line[1].get("phase", AGENT) == AGENT]
+    episodes = _taken(directory / LOG, mine, "episode", lambda line: (float(line["step"]), float(line["score"])))
+    times = _taken(
+        directory / CLOCK, ticks, "", lambda tick: (str(tick["phase"]), int(tick["step"]), float(tick["seconds"]))
+    )
+    ends = np.array(episodes, np.float64).reshape(-1, 2)
+    spent_on_prior = [(step, seconds) for phase, step, seconds in times if phase == PRIOR]
+    return RunLog(
+        episode_steps=ends[:, 0],
+        episode_scores=ends[:, 1],
+        evaluations=tuple(_taken(directory / LOG, mine, "evaluation", _evaluated)),
+        progress=tuple(_taken(directory / LOG, mine, "progress", _progress)),
+        clock=_clock((step, seconds) for phase, step, seconds in times if phase == AGENT),
+        prior_steps=spent_on_prior[-1][0] if spent_on_prior else 0,
+        prior_seconds=spent_on_prior[-1][1] if spent_on_prior else 0.0,
+        torn=tuple(name for name, torn in ((LOG, torn_log), (CLOCK, torn_clock)) if torn),
+    )
+
+
+def _read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
+    """Every line with its number, and whether the last one is torn and left out."""
+    try:
+        rows = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise failure("read", path, error) from error
+    lines: list[tuple[int, dict[str, Any]]] = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            line = json.loads(row)
+        except ValueError as error:  # bytes that are no UTF-8 are a kind of it
+            if number == len(rows):
+                return lines, True
+            raise FileError(f"line {number} of {path} is damaged", expected="a JSON object", got=error) from error
+        if not isinstance(line, dict):
+            raise FileError(f"line {number} of {path} is damaged", expected="a JSON object", got=type(line).__name__)
+        lines.append((number, line))
+    return lines, False
+
+
+def _taken(
+    path: Path, lines: Iterable[tuple[int, dict[str, Any]]], kind: str, take: Callable[[dict[str, Any]], Record]
+) -> list[Record]:
+    """What `take` makes of the lines of one kind; the empty kind is that of lines without one."""
+    taken = []
+    for number, line in lines:
+        if line.get("kind", "") == kind:
+            try:
+                taken.append(take(line))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise FileError(f"line {number} of {path} is damaged", got=repr(error)) from error
+    return taken
+
+
+def _evaluated(line: dict[str, Any]) -> Evaluated:
+    scores = np.array(line["scores"], np.float64)
+    if scores.ndim != 1 or not len(scores):
+        raise ValueError("an evaluation without scores")
+    return Evaluated(int(line["step"]), scores)
+
+
+def _progress(line: dict[str, Any]) -> Progress:
+    distances = {}
+    for depth, quantiles in line["distances"].items():
+        low, middle, high = map(float, quantiles)
+        distances[int(depth)] = (low, middle, high)
+    return Progress(
+        step=int(line["step"]),
+        loss=_number(line["loss"]),
+        mean_value=_number(line["mean_value"]),
+        depths={int(depth): int(count) for depth, count in line["depths"].items()},
+        distances=distances,
+        merged_share=_number(line["merged_share"]),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _clock(ticks: Iterable[tuple[int, float]]) -> Clock:
+    pairs = np.array(list(ticks), np.float64).reshape(-1, 2)
+    return Clock(pairs[:, 0], pairs[:, 1])

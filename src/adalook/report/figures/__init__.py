@@ -1,0 +1,1 @@
+"""Figures, each a function from data to a figure spec."""

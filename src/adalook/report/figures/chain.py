@@ -1,0 +1,163 @@
+"""Figure 1: the chain, and what its methods need on it against the paper's formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook.report.claims import formulas
+from adalook.report.data.experiment import Experiment
+from adalook.report.data.method_runs import by_model
+from adalook.report.data.records import HEADLINE, Record
+from adalook.report.figures.spec import Sketch
+from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, style_of, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METHODS = ("hpi", "tlpi", "qlpi", "wlpi")
+SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12, "wlpi": 0.0}
+"""Marks that would hide each other stand side by side."""
+
+
+def chain(experiment: Experiment) -> Sketch | None:
+    """The chain itself; iterations, cost of an iteration and total queries over n and h."""
+    by_length = {int(n): records for (n,), records in by_model(experiment.records, "n").items()}
+    if not by_length:
+        return None
+    longest = max(by_length)
+    figure = new_figure(12.6, 5.0)
+    panels = figure.subplot_mosaic("ddd;abc", height_ratios=(1.0, 2.6))
+    _diagram(panels["d"])
+    _iterations(panels["a"], by_length)
+    _iteration_cost(panels["b"], by_length[longest], longest)
+    _totals(panels["c"], by_length[longest], longest)
+    handles, labels = panels["a"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=NORMAL)
+    return Sketch(
+        name="figure-1",
+        number="Figure 1",
+        title="The chain, and what adaptive lookahead saves on it",
+        caption=(
+            "All rewards are 0 but for u in the last state; every run starts with d everywhere. Left: iterations until "
+            "convergence; TLPI and QLPI follow ⌈(n+1)/h⌉ like h-PI, although they look h steps ahead in at most h "
+            f"states. Middle: queries of the dearest iteration's lookahead by full trees, n = {longest}, against the "
+            f"paper's formulas (lines). Right: all queries until convergence ({HEADLINE}), n = {longest}; WLPI has no "
+            "depth to set."
+        ),
+        figure=figure,
+    )
+
+
+def _diagram(panel: Axes) -> None:
+    panel.set_axis_off()
+    panel.set_xlim(-0.8, 10.6)
+    panel.set_ylim(-0.75, 1.75)
+    places = {"$s_0$": 0.0, "$s_1$": 1.8, "$s_2$": 3.6, "$s_{n-1}$": 7.0, "$s_n$": 8.8}
+    sink = (4.4, 0.0)
+    arrow = {"arrowstyle": "-|>", "color": INK, "shrinkA": 13, "shrinkB": 13, "linewidth": 0.9}
+    for x in places.values():
+        panel.annotate("", sink, (x, 1.2), arrowprops=arrow | {"color": GREY})
+    row = list(places.values())
+    for left, right in ((row[0], row[1]), (row[1], row[2]), (row[3], row[4])):
+        panel.annotate("", (right, 1.2), (left, 1.2), arrowprops=arrow)
+        panel.text((left + right) / 2.0, 1.27, "u", ha="center", va="bottom", fontsize=NORMAL)
+    panel.text(5.3, 1.2, "· · ·", ha="center", va="center", fontsize=LARGE + 4)
+    circles = {name: (x, 1.2) for name, x in places.items()} | {"$s_{n+1}$": sink}
+    for name, centre in circles.items():
+        panel.plot(*centre, marker="o", markersize=25, color="white", markeredgecolor=INK, markeredgewidth=1.0)
+        panel.text(*centre, name, ha="center", va="center", fontsize=NORMAL)
+    panel.text(1.2, 0.72, "d", ha="center", va="center", fontsize=NORMAL, color=GREY)
+    panel.text(9.25, 1.2, "u stays and pays 1 − γ;\nall else pays 0", ha="left", va="center", fontsize=SMALL)
+    panel.text(4.95, 0.0, "the sink keeps what comes", ha="left", va="center", fontsize=SMALL)
+
+
+def _iterations(panel: Axes, by_length: dict[int, list[Record]]) -> None:
+    deepest = 1
+    for n, records in by_length.items():
+        depths = sorted({record.lookahead for record in records if record.group == "hpi"})
+        deepest = max(deepest, *depths)
+        panel.plot(depths, [math.ceil((n + 1) / h) for h in depths], color=GREY, linewidth=1.0, zorder=1)
+        panel.annotate(
+            f"n = {n}", (1, n + 1), (-8, 0), textcoords="offset points", ha="right", va="center", fontsize=SMALL
+        )
+    for group in METHODS:
+        style = style_of(group)
+        runs = [record for records in by_length.values() for record in records if record.group == group]
+        x = [deepest + 1 if group == "wlpi" else record.lookahead + SHIFT[group] for record in runs]
+        panel.plot(
+            x,
+            [record.iterations for record in runs],
+            linestyle="",
+            marker=style.marker,
+            color=style.colour,
+            markersize=9 if group == "wlpi" else 5,
+            label="h-PI" if group == "hpi" else style.name,
+        )
+    panel.plot([], [], color=GREY, linewidth=1.0, label="formula")
+    tidy(panel, title="Iterations", x="depth h")
+    panel.set_yscale("log")
+    panel.set_xticks([*range(1, deepest + 1), deepest + 1], [*map(str, range(1, deepest + 1)), "WLPI"])
+    panel.set_xlim(-0.7, deepest + 1.5)
+    panel.yaxis.set_major_formatter("{x:g}")
+
+
+LINES = {"hpi": "S · c(h)", "tlpi": "S · c(1) + h · c(h)", "qlpi": "S · c(1) + Σ c(ℓ)"}
+
+
+def _iteration_cost(panel: Axes, records: list[Record], n: int) -> None:
+    for group, formula in LINES.items():
+        style = style_of(group)
+        runs = sorted((record for record in records if record.group == group), key=lambda record: record.lookahead)
+        if not runs:
+            continue
+        depths = [record.lookahead for record in runs]
+        allowed = [formulas.iteration_cost(record, deep_states=record.lookahead) for record in runs]
+        panel.plot(depths, allowed, color=style.colour, linewidth=1.0, alpha=0.6)
+        panel.plot(
+            np.array(depths) + SHIFT[group],
+            [max(record.improvement["tree"]) for record in runs],
+            linestyle="",
+            marker=style.marker,
+            markersize=5,
+            color=style.colour,
+        )
+        panel.annotate(
+            formula,
+            (depths[-1], allowed[-1]),
+            (8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=style.colour,
+        )
+    tidy(panel, title=f"Queries of one iteration, n = {n}", x="depth h")
+    panel.set_yscale("log")
+    panel.margins(x=0.06)
+    low, high = panel.get_xlim()
+    panel.set_xlim(low, high + 0.38 * (high - low))
+    panel.set_xticks(sorted({record.lookahead for record in records if record.group == "hpi"}))
+    counts(panel)
+
+
+def _totals(panel: Axes, records: list[Record], n: int) -> None:
+    deepest = max(record.lookahead for record in records)
+    for group in METHODS:
+        style = style_of(group)
+        runs = sorted((record for record in records if record.group == group), key=lambda record: record.lookahead)
+        x = [deepest + 1.0 if group == "wlpi" else record.lookahead + SHIFT[group] for record in runs]
+        panel.plot(
+            x,
+            [record.total(*HEADLINE) for record in runs],
+            color=style.colour,
+            linewidth=0.8,
+            alpha=0.9,
+            marker=style.marker,
+            markersize=9 if group == "wlpi" else 5,
+        )
+    tidy(panel, title=f"All queries, n = {n}", x="depth h")
+    panel.set_ylim(bottom=0.0)
+    panel.set_xticks([*range(1, deepest + 1), deepest + 1], [*map(str, range(1, deepest + 1)), "WLPI"])
+    counts(panel)

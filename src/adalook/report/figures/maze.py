@@ -1,0 +1,221 @@
+"""Figures 2 to 4: the maze, the distance to the optimum per iteration, and how fast states contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook._arrays import FloatArray
+from adalook.report import SavedLayout
+from adalook.report.data.experiment import Experiment
+from adalook.report.data.method_runs import Contender, contenders
+from adalook.report.data.records import Record
+from adalook.report.figures.solution import EMPTY, GOAL, TRAP, WALL
+from adalook.report.figures.spec import Sketch
+from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, new_figure, style_of, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+START = "#0072b2"
+MARKERS = "osD^vPX*"
+HISTOGRAM_PANELS = 5
+CUT = 0.30
+"""Bars end here, so that the many states that are done do not flatten the rest; those that are cut say their share."""
+
+
+def snapshot(maze: Experiment) -> Sketch | None:
+    """The maze of the first seed, and what its cells are worth."""
+    if not maze.models:
+        return None
+    key, model = next(iter(sorted(maze.models.items())))
+    figure = new_figure(7.4, 3.7)
+    left, right = figure.subplots(1, 2)
+    _draw_maze(left, model.layout)
+    left.set_title("the maze", fontsize=NORMAL, loc="left")
+    image = right.imshow(model.layout.grid(model.values), cmap="viridis", interpolation="nearest")
+    bar = figure.colorbar(image, ax=right, fraction=0.045, pad=0.02)
+    bar.ax.tick_params(labelsize=SMALL)
+    _draw_maze(right, model.layout)
+    right.set_title("V*, what each cell is worth", fontsize=NORMAL, loc="left")
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=NORMAL
+    )
+    rows, columns = model.layout.shape
+    return Sketch(
+        name="figure-2",
+        number="Figure 2",
+        title=f"The maze, {rows} × {columns}",
+        caption=(
+            f"Four rooms with doors ({key.replace(',', ', ')}). The agent starts top left and gets 1 for entering one "
+            "of the four goals, which moves it to a random cell, and −1 for entering the trap. Goals, trap and the "
+            "initial policy are drawn per seed."
+        ),
+        figure=figure,
+    )
+
+
+def _draw_maze(panel: Axes, layout: SavedLayout) -> None:
+    panel.set_facecolor(EMPTY)
+    walls = np.zeros((*layout.shape, 4), np.uint8)
+    walls[layout.walls] = [int(WALL[i : i + 2], 16) for i in (1, 3, 5)] + [255]
+    panel.imshow(walls, interpolation="nearest")
+    panel.set_xticks([])
+    panel.set_yticks([])
+    kinds = (
+        ("start", "o", START, () if layout.start is None else (layout.start,)),
+        ("goal", "*", GOAL, layout.goals),
+        ("trap", "X", TRAP, layout.traps),
+    )
+    for name, marker, colour, cells in kinds:
+        if cells:
+            rows, columns = zip(*cells, strict=True)
+            panel.plot(
+                columns,
+                rows,
+                linestyle="",
+                marker=marker,
+                markersize=9,
+                color=colour,
+                markeredgecolor="black",
+                markeredgewidth=0.7,
+                label=name,
+            )
+    panel.plot([], [], linestyle="", marker="s", markersize=8, color=WALL, label="wall")
+
+
+def distances(maze: Experiment) -> Sketch | None:
+    """‖V* − V^π‖ per iteration for each fixed depth; a run that has ended stays at its last distance."""
+    fixed = contenders(maze.records, "hpi")
+    if not fixed:
+        return None
+    import matplotlib
+    from matplotlib.ticker import MaxNLocator
+
+    figure = new_figure(6.6, 3.8)
+    panel = figure.subplots()
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(fixed)))
+    for number, (contender, colour) in enumerate(zip(fixed, shades, strict=True)):
+        mean, deviation = _mean_distance(contender)
+        iterations = np.arange(len(mean))
+        low, high = np.maximum(mean - deviation, 0.0), mean + deviation
+        # not from t = 0: the start is the same for all, far above, and its bands would bury the axis
+        panel.fill_between(iterations[1:], low[1:], high[1:], color=colour, alpha=0.12, lw=0)
+        panel.plot(
+            iterations,
+            mean,
+            color=colour,
+            marker=MARKERS[number % len(MARKERS)],
+            markersize=4.5,
+            linewidth=1.5,
+            label=f"h = {contender.lookahead}   ({contender.iterations().mean():.1f} iterations)",
+        )
+    tidy(panel, x="iteration t", y=r"distance to the optimum  $\Vert V^\ast - V^{\pi_t}\Vert_\infty$")
+    panel.set_ylim(bottom=0.0)
+    _cut_the_start(panel, fixed[0])
+    panel.set_xlim(left=0.0)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.legend(frameon=False, fontsize=NORMAL)
+    return Sketch(
+        name="figure-3",
+        number="Figure 3",
+        title="Distance to the optimum per iteration",
+        caption=(
+            f"h-PI on the maze, means over {len(fixed[0].runs)} seeds, bands ± one standard deviation; a run that has "
+            "converged stays where it ended. In brackets the mean number of iterations that changed the policy."
+        ),
+        figure=figure,
+    )
+
+
+def _cut_the_start(panel: Axes, contender: Contender) -> None:
+    """A random policy may bump into the trap for ever: far from all that follows, and the same for every depth."""
+    mean, deviation = _mean_distance(contender)
+    top = 1.35 * float((mean + deviation)[1:].max(initial=0.0))
+    if top == 0.0 or mean[0] < 1.2 * top:
+        return
+    panel.set_ylim(top=top)
+    panel.annotate(
+        f"t = 0, all h: {mean[0]:.1f} ± {deviation[0]:.1f}",
+        (1.2, top),
+        xytext=(4, -3),
+        textcoords="offset points",
+        va="top",
+        fontsize=SMALL,
+    )
+
+
+def _mean_distance(contender: Contender) -> tuple[FloatArray, FloatArray]:
+    runs = [record.distance for record in contender.runs.values()]
+    length = max(len(run) for run in runs)
+    padded = np.array([np.pad(run, (0, length - len(run)), mode="edge") for run in runs])
+    return padded.mean(axis=0), padded.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(length)
+
+
+def histograms(maze: Experiment) -> Sketch | None:
+    """Share of the states per effective lookahead in several iterations of PI, counted from 0 as in π_t."""
+    records = [record for record in maze.records if record.effective_lookahead is not None]
+    if not records:
+        return None
+    typical = int(np.median([record.iterations for record in records]))
+    chosen = np.unique(np.linspace(0, max(0, typical - 3), HISTOGRAM_PANELS).round().astype(int))
+    figure = new_figure(12.6, 3.1)
+    axes = figure.subplots(1, len(chosen), sharey=True, squeeze=False).ravel()
+    for panel, iteration in zip(axes, chosen, strict=True):
+        _histogram(panel, records, int(iteration))
+    axes[0].set_ylabel("share of the states", fontsize=NORMAL)
+    return Sketch(
+        name="figure-4",
+        number="Figure 4",
+        title="Effective lookahead of the states along the iterations of PI",
+        caption=(
+            "The effective lookahead of a state is h = log_γ κ with κ = |V* − TV| / ‖V* − V‖∞: one step has done for "
+            "it what h steps guarantee. Means over the seeds still running, bars ± one standard deviation; hatched: "
+            "κ > γ², the states that hold PI back. Bars that are cut say their share."
+        ),
+        figure=figure,
+    )
+
+
+def _histogram(panel: Axes, records: list[Record], iteration: int) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    rows = [record.effective_lookahead for record in records if record.effective_lookahead is not None]
+    shares = np.array([row[iteration] for row in rows if len(row) > iteration])
+    mean = shares.mean(axis=0)
+    deviation = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.zeros_like(mean)
+    places = np.arange(len(mean))
+    tidy(panel, title=f"iteration t = {iteration}", x="effective lookahead h")
+    bars = panel.bar(places, mean, width=0.86, color=style_of("tlpi").colour)
+    for bar in bars[:2]:
+        bar.set(facecolor="white", edgecolor=style_of("qlpi").colour, hatch="////")
+    inside = mean < CUT
+    low = np.minimum(deviation, mean)
+    panel.errorbar(
+        places[inside], mean[inside], yerr=[low[inside], deviation[inside]], fmt="none", ecolor=GREY, elinewidth=0.9
+    )
+    for place in places[~inside]:
+        panel.annotate(
+            f"{mean[place]:.0%}",
+            (place - 0.55, CUT),
+            ha="right",
+            va="top",
+            fontsize=NORMAL,
+            color=INK,
+            xytext=(0, -2),
+            textcoords="offset points",
+        )
+    panel.annotate(
+        f"κ ≤ γ² in {100 * mean[2:].sum():.1f}%\n{len(shares)} of {len(rows)} seeds",
+        (0.03, 0.97),
+        xycoords="axes fraction",
+        ha="left",
+        va="top",
+        fontsize=SMALL,
+    )
+    panel.set_ylim(0.0, CUT)
+    panel.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    last = len(mean) - 1
+    ticks = [*range(0, last, 5), last]
+    panel.set_xticks(ticks, [*(str(tick) for tick in ticks[:-1]), f"≥{last}"])

@@ -1,0 +1,216 @@
+"""Figure 5: queries until convergence, the paper's four panels and a fifth with what is ours; then all conventions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook.report.claims.verdicts import SIMILAR
+from adalook.report.data.experiment import Experiment
+from adalook.report.data.method_runs import (
+    FIXED,
+    Contender,
+    cheapest,
+    contenders,
+    cost_ratio,
+    depth_name,
+    largest_tried,
+    wave_like_for_like,
+)
+from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
+from adalook.report.data.statistics import FEWEST_SAMPLES
+from adalook.report.figures.spec import Sketch
+from adalook.report.figures.style import (
+    GREY,
+    INK,
+    LARGE,
+    NORMAL,
+    PALE,
+    SMALL,
+    counts,
+    new_figure,
+    pretty,
+    short_number,
+    spread,
+    style_of,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = (
+    (("hpi",), "Fixed lookahead", "h"),
+    (("tlpi",), "TLPI, Ṽ* = V*", "κ"),
+    (("qlpi",), "QLPI, Ṽ* = V*", "θ₂, θ₄, θ₈"),
+    (("aggregated",), "QLPI, aggregated", "squares"),
+    (("wlpi", "few", "similar"), "Ours: no prior, and other priors", "rule, and passes of PI for its prior"),
+)
+GROUP_NAMES = {"few": "a few iterations of PI", "similar": "similar task"}
+WIDE_RANGE = 12.0
+"""Beyond this ratio of dearest to cheapest the axis is logarithmic."""
+
+
+def panels_by_convention(maze: Experiment) -> list[Sketch]:
+    """Figure 5 under the headline's convention, then under each of the others."""
+    if not contenders(maze.records, FIXED):
+        return []
+    return [_panels_sketch(maze, convention) for convention in CONVENTIONS]
+
+
+def _panels_sketch(maze: Experiment, convention: Convention) -> Sketch:
+    headline = convention == HEADLINE
+    everyone = contenders(maze.records)
+    best = cheapest([one for one in everyone if one.group == FIXED], convention)
+    assert best is not None, "there are fixed depths"
+    bars = "" if len(best.runs) >= FEWEST_SAMPLES else f" (fewer than {FEWEST_SAMPLES} seeds: they mean nothing)"
+    return Sketch(
+        name=f"figure-5-{convention.improvement}-{convention.evaluation}",
+        number="Figure 5" if headline else f"Figure 5, {convention}",
+        title=f"Queries to the model until convergence, counted by {convention}",
+        caption=(
+            f"Lower is better. Marks are means over {len(best.runs)} seeds, thin bars ± one standard deviation as in "
+            f"the paper, thick bars 95% bootstrap intervals of the mean{bars}. The dashed line is the best fixed depth "
+            f"({pretty(depth_name(best, everyone))}), the band 10% around it. Aggregated priors and those of a few "
+            "iterations include what it cost to get them; V* and the similar task are taken as given. The fifth panel "
+            f"is ours. {wave_like_for_like(everyone)}".rstrip()
+        ),
+        figure=_panels(maze, convention, best),
+    )
+
+
+def _panels(maze: Experiment, convention: Convention, best: Contender) -> Figure:
+    shown = [(contenders(maze.records, *groups), title, x) for groups, title, x in PANELS]
+    shown = [panel for panel in shown if panel[0]]
+    figure = new_figure(12.6, 3.9)
+    widths = [len(everyone) + 1.2 for everyone, _, _ in shown]
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False, gridspec_kw={"width_ratios": widths}).ravel()
+    means = [one.totals(convention).mean() for everyone, _, _ in shown for one in everyone]
+    level = best.totals(convention).mean()
+    for panel, (everyone, title, x) in zip(axes, shown, strict=True):
+        tidy(panel, title=title, x=x)
+        panel.axhspan(level / SIMILAR, level * SIMILAR, color=PALE, zorder=0)
+        panel.axhline(level, color=INK, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
+        for place, contender in enumerate(everyone):
+            spread(panel, place, contender.totals(convention), style_of(contender.group))
+        _name_settings(panel, everyone)
+        panel.set_xlim(-0.7, len(everyone) - 0.3)
+    _scale(axes[0], means)
+    axes[0].set_title(f"Fixed lookahead, best {short_number(level)}", fontsize=LARGE, loc="left")
+    axes[0].set_ylabel(f"queries until convergence\n({convention})", fontsize=NORMAL)
+    return figure
+
+
+def _scale(panel: Axes, means: list[float]) -> None:
+    """From zero where that leaves room to see differences, else logarithmic; always with room for names on top."""
+    from matplotlib.ticker import LogLocator
+
+    ratio = max(means) / min(means)
+    if ratio <= WIDE_RANGE:
+        panel.set_ylim(0.0, 1.1 * panel.get_ylim()[1])
+    else:
+        panel.set_yscale("log")
+        panel.set_ylim(top=max(means) * ratio**0.15)
+        panel.yaxis.set_major_locator(LogLocator(10.0, subs=(1.0, 2.0, 5.0) if ratio < 200.0 else (1.0,)))
+    counts(panel)
+
+
+def _name_settings(panel: Axes, everyone: list[Contender]) -> None:
+    panel.set_xticks(range(len(everyone)), [_setting(contender) for contender in everyone], fontsize=SMALL)
+    groups = [contender.group for contender in everyone]
+    if len(set(groups)) == 1:
+        return
+    for group in (group for group in dict.fromkeys(groups) if group in GROUP_NAMES):
+        places = [place for place, other in enumerate(groups) if other == group]
+        panel.annotate(
+            GROUP_NAMES[group],
+            (float(np.mean(places)), 0.985),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="top",
+            fontsize=SMALL,
+            color=INK,
+        )
+
+
+def _setting(contender: Contender) -> str:
+    """What differs within a panel, in as few letters as possible."""
+    record = next(iter(contender.runs.values()))
+    if contender.group == "hpi":
+        return str(contender.lookahead)
+    if contender.group == "tlpi":
+        return pretty(f"γ^{contender.lookahead}")
+    if contender.group == "qlpi" and record.budgets:
+        return "\n".join(f"{share:g}" for share in record.budgets.values())
+    if contender.group == "aggregated":
+        return f"{record.parameters['k']}×{record.parameters['k']}"
+    if contender.group == "wlpi":
+        return "WLPI"
+    rule = "QLPI" if record.budgets else pretty(f"γ^{contender.lookahead}")
+    return f"{rule}\n{record.parameters['few']}" if "few" in record.parameters else rule
+
+
+def overview(maze: Experiment) -> Sketch | None:
+    """All settings under all six conventions, relative to the best fixed depth of each."""
+    everyone = contenders(maze.records)
+    fixed = [contender for contender in everyone if contender.group == FIXED]
+    if not fixed:
+        return None
+    figure = new_figure(12.6, 1.4 + 0.185 * len(everyone))
+    axes = figure.subplots(1, len(CONVENTIONS), sharey=True, squeeze=False).ravel()
+    for panel, convention in zip(axes, CONVENTIONS, strict=True):
+        best = cheapest(fixed, convention)
+        assert best is not None
+        tidy(
+            panel, title=str(convention), x=f"over {pretty(best.label)}, {short_number(best.totals(convention).mean())}"
+        )
+        _ratios(panel, everyone, best, convention)
+    axes[0].set_yticks(range(len(everyone)), [pretty(contender.label) for contender in everyone], fontsize=SMALL)
+    axes[0].set_ylim(len(everyone) - 0.4, -0.6)
+    return Sketch(
+        name="figure-5-all-conventions",
+        number="Figure 5, all conventions",
+        title="Queries relative to the best fixed depth, under every way of counting",
+        caption=(
+            "Left of the line is cheaper than the best fixed depth of that convention, whose cost is given below each "
+            "panel; the band is 10% around it. Bars are 95% bootstrap intervals, paired over seeds. Axes are "
+            f"logarithmic and differ between panels. {_edges(fixed)}{wave_like_for_like(everyone)}".rstrip()
+        ),
+        figure=figure,
+    )
+
+
+def _edges(fixed: list[Contender]) -> str:
+    short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
+    if not short:
+        return ""
+    return f"Under {', '.join(short)} the best is the largest depth tried, so a deeper one may be better still. "
+
+
+def _ratios(panel: Axes, everyone: list[Contender], best: Contender, convention: Convention) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    panel.set_xscale("log")
+    panel.axvspan(1.0 / SIMILAR, SIMILAR, color=PALE, zorder=0)
+    panel.axvline(1.0, color=INK, linewidth=0.9, zorder=1)
+    gaps = [cost_ratio(contender, best, convention) for contender in everyone]
+    for place, (contender, gap) in enumerate(zip(everyone, gaps, strict=True)):
+        style = style_of(contender.group)
+        panel.plot([gap.low, gap.high], [place, place], color=style.colour, linewidth=2.2, alpha=0.55)
+        panel.plot(
+            [gap.value], [place], color=style.colour, marker=style.marker, markersize=7 if style.marker == "*" else 4.5
+        )
+    breaks = [i - 0.5 for i in range(1, len(everyone)) if everyone[i].group != everyone[i - 1].group]
+    for line in breaks:
+        panel.axhline(line, color=GREY, linewidth=0.5)
+    values = np.array([gap.value for gap in gaps])
+    candidates = np.array([0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000])
+    inside = candidates[(candidates >= 0.85 * values.min()) & (candidates <= 1.15 * values.max())]
+    wide = values.max() / values.min() > 40.0
+    ticks = [tick for tick in inside if not wide or np.log10(tick) % 1 == 0]
+    panel.xaxis.set_major_locator(FixedLocator(ticks))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}×"))
+    panel.grid(axis="x", color=PALE, linewidth=0.8)

@@ -1,0 +1,161 @@
+"""The figures of what an agent was seen to do: states by the depth chosen in them, and depth along its episodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook.report.data.state_gallery import Album, Sight
+from adalook.report.figures.run_curves import WIDTH, depth_colour
+from adalook.report.figures.spec import Sketch
+from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
+
+STATES_PER_DEPTH = 7
+PANEL_INCHES = 1.55
+CAPTION_INCHES = 0.62
+MOST_BINS = 40
+MOST_STRIPS = 8
+
+
+def states_by_depth(album: Album, name: str) -> Sketch:
+    """A row of states for each depth, with depth, action and distances below each."""
+    depths = album.depths
+    height = (PANEL_INCHES + CAPTION_INCHES) * len(depths) + 0.2
+    figure = new_figure(WIDTH, height)
+    grid = figure.add_gridspec(len(depths), STATES_PER_DEPTH + 1, width_ratios=[0.55] + [1.0] * STATES_PER_DEPTH)
+    for row, depth in enumerate(depths):
+        _label_row(figure.add_subplot(grid[row, 0]), album, depth)
+        for column, sight in enumerate(album.examples(depth, STATES_PER_DEPTH), start=1):
+            _show(figure.add_subplot(grid[row, column]), album, sight)
+    measured = any(sight.distances for sight in album.sights)
+    distance = (
+        " d₁, d₂, … are the distances after depth 1, 2, …: the larger, the sooner it goes deeper." if measured else ""
+    )
+    caption = (
+        f"Seen by {album.whose} in {_episodes(album)}, "
+        f"spread evenly over the different states of each depth. Below each: the depth chosen and the action taken."
+        f"{distance}"
+    )
+    return Sketch(name, "", "States by depth chosen", caption, figure)
+
+
+def _episodes(album: Album) -> str:
+    count = len(album.episodes)
+    words = f"{count} evaluation episode{'' if count == 1 else 's'} ({len(album.sights):,} decisions"
+    return words + (", not all to their end)" if album.cut_short else ")")
+
+
+def _label_row(panel: Axes, album: Album, depth: int) -> None:
+    count = sum(sight.depth == depth for sight in album.sights)
+    panel.axis("off")
+    panel.add_patch(_swatch(panel, depth))
+    panel.text(0.0, 0.62, f"depth {depth}", fontsize=LARGE, fontweight="bold", color=INK, transform=panel.transAxes)
+    panel.text(0.0, 0.46, f"{count:,} of {len(album.sights):,}", fontsize=SMALL, color=INK, transform=panel.transAxes)
+    panel.text(0.0, 0.34, "decisions", fontsize=SMALL, color=INK, transform=panel.transAxes)
+
+
+def _swatch(panel: Axes, depth: int) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((0.0, 0.8), 0.35, 0.12, color=depth_colour(depth), transform=panel.transAxes, clip_on=False)
+
+
+def _show(panel: Axes, album: Album, sight: Sight) -> None:
+    panel.set_xticks([])
+    panel.set_yticks([])
+    for spine in panel.spines.values():
+        spine.set_color(GREY)
+    if isinstance(sight.picture, str):
+        panel.text(0.5, 0.5, sight.picture, ha="center", va="center", fontsize=NORMAL, transform=panel.transAxes)
+        panel.set_box_aspect(1.0)
+    else:
+        panel.imshow(sight.picture, interpolation="nearest")
+    lines = [f"depth {sight.depth}, {album.action_name(sight.action)}", *_distance_lines(sight)]
+    panel.set_xlabel("\n".join(lines), fontsize=SMALL, color=INK, linespacing=1.3)
+
+
+def _distance_lines(sight: Sight) -> list[str]:
+    """At most two to a line, which is as many as fit below a picture."""
+    named = [
+        f"d{str(depth).translate(_SUBSCRIPTS)} {distance:.2g}" for depth, distance in sorted(sight.distances.items())
+    ]
+    return ["  ".join(named[place : place + 2]) for place in range(0, len(named), 2)]
+
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def depth_along_episodes(album: Album, name: str) -> Sketch | None:
+    """How many decisions looked how deep, by time in the episode, and each episode as a strip; None for one depth."""
+    if len(album.depths) < 2:
+        return None
+    figure = new_figure(WIDTH, 3.4)
+    histogram, strips = figure.subplots(1, 2)
+    _draw_histogram(histogram, album)
+    _draw_strips(strips, album)
+    handles, labels = histogram.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=SMALL)
+    caption = (
+        f"The same {_episodes(album)}. Left: decisions by the depth chosen and the step of the episode. "
+        "Right: the episodes one below the other, a line for each step, in the colour of its depth."
+    )
+    return Sketch(name, "", "Depth along the episode", caption, figure)
+
+
+def _draw_histogram(panel: Axes, album: Album) -> None:
+    last = max(sight.step for sight in album.sights) + 1
+    width = max(1, -(-last // MOST_BINS))  # whole steps, so that no bin has more of them than another
+    edges = np.arange(0, last + width, width)
+    below = np.zeros(len(edges) - 1)
+    for depth in album.depths:
+        steps = [sight.step for sight in album.sights if sight.depth == depth]
+        heights, _ = np.histogram(steps, edges)
+        panel.bar(
+            edges[:-1],
+            heights,
+            width=np.diff(edges),
+            bottom=below,
+            align="edge",
+            color=depth_colour(depth),
+            edgecolor="white",
+            linewidth=0.4,
+            label=f"depth {depth}",
+        )
+        below = below + heights
+    tidy(panel, x="step of the episode", y="decisions")
+    counts(panel, "x")
+    panel.set_xlim(0, edges[-1])
+
+
+def _draw_strips(panel: Axes, album: Album) -> None:
+    from matplotlib.colors import ListedColormap
+
+    shown = album.episodes[:MOST_STRIPS]
+    last = max(sight.step for sight in album.sights if sight.episode in shown) + 1
+    cells = np.full((len(shown), last), np.nan)
+    for sight in album.sights:
+        if sight.episode in shown:
+            cells[shown.index(sight.episode), sight.step] = sight.depth
+    deepest = max(album.depths)
+    palette = ListedColormap([depth_colour(depth) for depth in range(deepest + 1)])
+    panel.imshow(
+        cells,
+        aspect="auto",
+        interpolation="nearest",
+        cmap=palette,
+        vmin=-0.5,
+        vmax=deepest + 0.5,
+        extent=(0, last, len(shown) - 0.5, -0.5),
+    )
+    for boundary in range(len(shown) - 1):
+        panel.axhline(boundary + 0.5, color="white", linewidth=5)
+    tidy(panel, x="step of the episode", y="episode", grid="")
+    panel.set_yticks(range(len(shown)), [str(episode + 1) for episode in shown])
+    panel.spines["left"].set_visible(False)
+    panel.tick_params(axis="y", length=0)
+    counts(panel, "x")

@@ -1,0 +1,160 @@
+"""A picture of searches along a rollout: what the root shows, what the best path shows, and what each action is worth.
+
+Reads `search.json` and `search.npz`, which `adalook search --out` writes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adalook.errors import FileError
+from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
+from adalook.storage.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, FORMAT_VERSION = "adalook search", 1
+MAKE_ONE = "make one with: adalook search ENV --out DIRECTORY"
+MOST_ROWS = 5
+PANEL_INCHES = 1.55
+BEST, OTHER = "#d55e00", "#56b4e9"
+"""Of the palette of Okabe and Ito."""
+PLANES = ("#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999", "#ffffff")
+"""Colours for worlds that show planes of zeros and ones, background first."""
+
+
+def draw_searches(directory: str | Path) -> Path:
+    """Draw the searches saved in a directory as `search.png`; of many, those in which actions differ most."""
+    place = Path(directory)
+    about, arrays = _load(place)
+    figure = _figure(about, arrays)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    path = place / "search.png"
+    with replacing(path) as file:
+        file.write(buffer.getvalue())
+    return path
+
+
+def _load(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        about = json.loads((place / "search.json").read_bytes())
+        if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
+            raise ValueError("another format")
+        with np.load(place / "search.npz", allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        for number, search in enumerate(about["searches"]):
+            if len(arrays[f"path_{number}"]) != len(search["path"]) or f"root_{number}" not in arrays:
+                raise ValueError(f"search {number} is not complete")
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot read the searches in {place}", got=reason, remedy=MAKE_ONE) from error
+    return about, arrays
+
+
+def _figure(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Figure:
+    from matplotlib.figure import Figure
+
+    searches = about["searches"]
+    telling = sorted(range(len(searches)), key=lambda number: -_spread(searches[number]))
+    chosen = sorted(telling[:MOST_ROWS])
+    columns = max(len(searches[number]["path"]) for number in chosen)
+    width = PANEL_INCHES * (columns + 1) + 3.6
+    height = (PANEL_INCHES + 0.42) * len(chosen) + 0.55
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(f"{about['env']}, {about['rule']}: lookahead by rewards", fontsize=NORMAL + 2, color=INK)
+    grid = figure.add_gridspec(len(chosen), columns + 2, width_ratios=[1.0] * (columns + 1) + [2.1])
+    for row, number in enumerate(chosen):
+        search = searches[number]
+        root = figure.add_subplot(grid[row, 0])
+        _show(root, arrays[f"root_{number}"], f"step {search['step']}")
+        for column, action in enumerate(search["path"]):
+            axes = figure.add_subplot(grid[row, column + 1])
+            title = f"action {action}, reward {search['path_rewards'][column]:g}"
+            _show(axes, arrays[f"path_{number}"][column], title)
+        _values(figure.add_subplot(grid[row, columns + 1]), search)
+    return figure
+
+
+def _spread(search: dict[str, Any]) -> float:
+    """By how much the best action beats the worst that was not dropped."""
+    known = [value for value in search["action_values"] if value is not None]
+    return float(max(known) - min(known))
+
+
+def _show(axes: Axes, observation: np.ndarray, title: str) -> None:
+    axes.set_title(title, fontsize=SMALL, color=INK)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    picture, palette = _picture(observation)
+    if picture is None:
+        numbers = "\n".join(f"{number:.3g}" for number in observation.ravel()[:6].tolist())
+        axes.text(0.5, 0.5, numbers, ha="center", va="center", fontsize=NORMAL, transform=axes.transAxes)
+        return
+    most = 255 if palette == "gray" else len(PLANES) - 1
+    axes.imshow(picture, cmap=_colours(palette), vmin=0, vmax=most, interpolation="nearest")
+
+
+def _colours(palette: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return palette if palette == "gray" else ListedColormap(PLANES)
+
+
+def _picture(observation: np.ndarray) -> tuple[np.ndarray | None, str]:
+    """(height, width) numbers to draw and the palette for them; None for worlds that show plain numbers."""
+    if observation.ndim == 3 and observation.max(initial=0) <= 1:
+        planes = np.arange(1, len(observation) + 1)[:, None, None]
+        return (planes * (observation > 0)).max(axis=0).clip(max=len(PLANES) - 1), "planes"
+    if observation.ndim == 3:
+        return observation[-1], "gray"  # the newest of a stack
+    if observation.ndim == 2:
+        return observation, "gray"
+    return None, ""
+
+
+def _values(axes: Axes, search: dict[str, Any]) -> None:
+    values = search["action_values"]
+    actions = range(len(values))
+    heights = [0.0 if value is None else value for value in values]
+    colours = [BEST if action == search["action"] else OTHER for action in actions]
+    axes.bar(actions, heights, color=colours)
+    for action, value in zip(actions, values, strict=True):
+        if value is None:
+            axes.text(action, 0.0, "×", ha="center", va="bottom", fontsize=SMALL, color=GREY)
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    if _spread(search) == 0.0 and None not in values:
+        verdict = f"every first action is worth {search['value']:.3g}"
+    else:
+        verdict = f"value by first action: {search['action']} is best, {search['value']:.3g}"
+    if not any(heights):  # bars of no height look like a picture that failed
+        which = "all actions" if None not in values else "all actions that were kept"
+        axes.text(
+            0.5,
+            0.5,
+            f"{which} tie at 0",
+            ha="center",
+            va="center",
+            fontsize=NORMAL,
+            color=INK,
+            transform=axes.transAxes,
+        )
+        axes.set_ylim(-0.05, 1.0)
+        axes.set_yticks([0.0])
+    axes.set_title(
+        f"{verdict}\ndepth {search['depth']}, {search['nodes']:,} nodes, {search['saved']:,} saved",
+        fontsize=SMALL,
+        color=INK,
+    )
+    axes.set_xticks(list(actions))
+    axes.tick_params(labelsize=SMALL - 1, colors=INK)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

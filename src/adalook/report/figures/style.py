@@ -1,0 +1,146 @@
+"""What all figures share: colours and marks that differ for every reader and every printer, and how they are saved.
+
+Drawn with Figure objects only, so nothing global is touched and no window is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adalook.report.data.statistics import mean, mean_and_std
+from adalook.storage.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 150
+SMALL, NORMAL, LARGE = 8, 9, 10
+"""Sizes of letters in points, at the size of a printed page."""
+INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a kind of method looks: colours of Okabe and Ito, and a mark of its own for those who see none."""
+
+    name: str
+    colour: str
+    marker: str
+
+
+STYLES = {
+    "hpi": Style("h-PI, fixed depth", "#000000", "o"),
+    "tlpi": Style("TLPI", "#0072b2", "s"),
+    "qlpi": Style("QLPI", "#d55e00", "D"),
+    "aggregated": Style("QLPI, aggregated prior", "#e69f00", "^"),
+    "wlpi": Style("WLPI", "#009e73", "*"),
+    "few": Style("prior of a few iterations", "#56b4e9", "v"),
+    "similar": Style("prior of a similar task", "#cc79a7", "p"),
+}
+
+
+def style_of(group: str) -> Style:
+    return STYLES.get(group, Style(group, GREY, "v"))
+
+
+def pretty(label: str) -> str:
+    """
+    >>> pretty("TLPI γ^3, similar task")
+    'TLPI γ³, similar task'
+    """
+    return re.sub(r"\^(\d+)", lambda match: match[1].translate(SUPERSCRIPTS), label)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return Figure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.02, hspace=0.04)
+    )
+
+
+def tidy(panel: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "y") -> None:
+    """Two spines, a faint grid behind the data, letters of one size."""
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.set_axisbelow(True)
+    if grid:
+        panel.grid(axis=grid, color=PALE, linewidth=0.8)  # type: ignore[arg-type]
+    panel.tick_params(labelsize=SMALL)
+    panel.set_title(title, fontsize=LARGE, loc="left")
+    panel.set_xlabel(x, fontsize=NORMAL)
+    panel.set_ylabel(y, fontsize=NORMAL)
+
+
+def spread(panel: Axes, place: float, samples: np.ndarray, style: Style) -> None:
+    """Samples of several seeds at one place: mean, 95% interval of the mean (thick) and standard deviation (thin)."""
+    centre, deviation = mean_and_std(samples)
+    interval = mean(samples)
+    # On a logarithmic axis a deviation larger than the mean would reach below zero.
+    low = max(centre - deviation, 0.02 * centre)
+    panel.plot([place, place], [low, centre + deviation], color=GREY, linewidth=1.0, solid_capstyle="butt")
+    panel.plot(
+        [place, place],
+        [interval.low, interval.high],
+        color=style.colour,
+        linewidth=3.2,
+        solid_capstyle="butt",
+        alpha=0.55,
+    )
+    panel.plot(
+        [place],
+        [centre],
+        linestyle="",
+        marker=style.marker,
+        markersize=12 if style.marker == "*" else 6,
+        color=style.colour,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+    )
+
+
+def counts(panel: Axes, axis: str = "y") -> None:
+    """Large numbers as 200 k and 3 M."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    ticks = panel.yaxis if axis == "y" else panel.xaxis
+    ticks.set_major_formatter(FuncFormatter(lambda number, _: short_number(number)))
+    ticks.set_minor_formatter(NullFormatter())
+
+
+def short_number(number: float) -> str:
+    """
+    >>> [short_number(number) for number in (12, 2_500, 486_000, 3e6)]
+    ['12', '2.5 k', '486 k', '3 M']
+    """
+    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(number) >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"
+
+
+def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """Write stem.svg and stem.png; the same figure gives the same bytes: a fixed salt and no date."""
+    import matplotlib
+
+    paths = []
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, for both files
+    with matplotlib.rc_context({"svg.hashsalt": "adalook"}):
+        for kind in ("svg", "png"):
+            buffer = io.BytesIO()
+            metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
+            figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+            path = stem.with_name(f"{stem.name}.{kind}")
+            with replacing(path) as file:
+                file.write(buffer.getvalue())
+            paths.append(path)
+    return paths[0], paths[1]

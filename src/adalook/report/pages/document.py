@@ -1,0 +1,56 @@
+"""One self-contained HTML file out of the assets beside this module: no network, no server, nothing to install."""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from adalook.report.pages.explorer import ExplorerData
+
+SCRIPTS = ("colours", "numbers", "looks", "maze", "chart", "runs", "explorer", "convergence")
+"""In the order in which they need each other."""
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file of `report/assets`."""
+    return files("adalook.report").joinpath("assets", name).read_text("utf-8")
+
+
+def fill(name: str, **parts: str) -> str:
+    """An asset with its $names filled in; the parts are HTML already."""
+    return Template(asset(name)).substitute(parts)
+
+
+def document(title: str, body: str, data: dict[str, str]) -> str:
+    """A whole page.
+
+    Args:
+        title: plain text.
+        body: HTML.
+        data: JSON by the id of the element that carries it, safe to stand in HTML.
+    """
+    carried = "\n".join(f'<script type="application/json" id="{name}">{text}</script>' for name, text in data.items())
+    script = "\n".join(asset(f"{name}.js") for name in SCRIPTS)
+    return fill("page.html", title=escape(title), style=asset("style.css"), body=body, data=carried, script=script)
+
+
+def explorer_section(heading: str, intro: str, explorer: ExplorerData) -> str:
+    """The explorer's HTML; its data go into the document as "explorer-data"."""
+    meaning = explorer.meaning
+    panels = "\n".join(
+        fill("panel.html", side=side, title=f"Run {side.upper()}", distance=escape(meaning.distance))
+        for side in ("a", "b")
+    )
+    controls = fill("explorer.html", panels=panels, target=escape(meaning.target), values=escape(meaning.values))
+    warning = f'<p class="problem" role="note">{escape(explorer.warning)}</p>' if explorer.warning else ""
+    note = f'<p class="note">{escape(explorer.omitted)}</p>' if explorer.omitted else ""
+    return f'<section id="explorer"><h2>{escape(heading)}</h2>\n{warning}<p>{intro}</p>\n{note}\n{controls}</section>'
+
+
+def table(rows: list[tuple[str, str]], kind: str) -> str:
+    """Names and what they stand for, both plain text."""
+    lines = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
+    return f'<div class="scroll"><table class="{kind}"><tbody>{lines}</tbody></table></div>'

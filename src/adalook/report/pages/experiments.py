@@ -1,0 +1,254 @@
+"""`adalook report`: results folders -> `index.html`, the figures beside it, and the claims as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from adalook.errors import FileError
+from adalook.report.claims.all import Claim, Judgement, Verdict, claims_markdown, judge_claims
+from adalook.report.claims.verdicts import RULE, interval
+from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.data.method_runs import Contender, cheapest, contenders, cost_ratio, depth_name, wave_like_for_like
+from adalook.report.data.records import HEADLINE
+from adalook.report.figures.all import Figure, draw_figures
+from adalook.report.pages.document import document, explorer_section, table
+from adalook.report.pages.explorer import FAMILIES, experiment_explorer
+from adalook.storage.files import make_directory, replacing
+
+DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep"))
+RUN_FIRST = "run adalook reproduce maze first"
+TITLE = "Looking ahead only as far as each state needs"
+VERDICT_STYLE = {
+    Verdict.HOLDS: "holds",
+    Verdict.IN_PART: "part",
+    Verdict.FAILS: "not",
+    Verdict.NOT_TESTED: "unknown",
+}
+
+
+def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Path]:
+    """Read results folders (none: those of `results/` that are there) and write the report.
+
+    Returns:
+        the files written, the page first.
+    """
+    experiments = _load(directories)
+    place = Path(out)
+    make_directory(place)
+    figures = draw_figures(experiments, place / "figures")
+    claims = judge_claims(experiments)
+    page, markdown = place / "index.html", place / "claims.md"
+    for path, text in ((page, report_page(experiments, figures, claims)), (markdown, claims_markdown(claims))):
+        with replacing(path) as file:
+            file.write(text.encode())
+    return [page, markdown, *(path for figure in figures for path in (figure.svg, figure.png))]
+
+
+def _load(directories: Sequence[str | Path]) -> dict[str, Experiment]:
+    named = [Path(directory) for directory in directories]
+    found = named or [place for place in DEFAULT_RESULTS if (place / "experiment.json").exists()]
+    if not found:
+        raise FileError(
+            "there is nothing to report",
+            expected=f"results in {', '.join(str(place) for place in DEFAULT_RESULTS)}",
+            remedy=RUN_FIRST,
+        )
+    experiments: dict[str, Experiment] = {}
+    for place in found:
+        experiment = load_experiment(place)
+        if experiment.name in experiments:
+            raise FileError(f"{place} holds the same experiment as another directory", got=repr(experiment.name))
+        experiments[experiment.name] = experiment
+    return experiments
+
+
+def report_page(experiments: Mapping[str, Experiment], figures: Sequence[Figure], claims: Sequence[Claim]) -> str:
+    """The page as HTML."""
+    maze = experiments.get("maze")
+    explorer = next(filter(None, map(experiment_explorer, experiments.values())), None)
+    sections = {
+        "numbers": _headline(maze) if maze else "",
+        "figures": _figures(figures),
+        "claims": _claims(claims),
+        "explorer": explorer_section("Explorer", EXPLORER_INTRO, explorer) if explorer else "",
+        "made": _made(experiments),
+    }
+    names = {"numbers": "In numbers", "figures": "Figures", "claims": "Claims", "explorer": "Explorer"}
+    names["made"] = "How it was made"
+    links = "".join(f'<a href="#{key}">{names[key]}</a>' for key, section in sections.items() if section)
+    body = (
+        f'<header class="top"><h1>{TITLE}</h1>\n{INTRO}</header>\n'
+        f'<nav aria-label="sections"><div>{links}</div></nav>\n'
+        f"<main>{''.join(sections.values())}</main>\n{_footer(experiments)}"
+    )
+    return document(f"adalook: {TITLE.lower()}", body, {"explorer-data": explorer.text} if explorer else {})
+
+
+INTRO = """<p class="lead">The planning experiments of “Planning and Learning with Adaptive Lookahead” run again, with
+every claim held against the data.</p>
+<p>Policy iteration improves a policy by looking one step ahead in every state. Looking further takes fewer iterations,
+but each costs more. The paper looks far ahead only in some states: those where one step is not enough (TLPI goes by a
+threshold, QLPI by a quantile). adalook adds a rule that needs no prior knowledge, WLPI, which follows the wave of
+changed values. All of them are run here on the paper’s chain and maze, from the same random policies.</p>"""
+
+EXPLORER_INTRO = """Two methods on the same maze from the same random policy, iteration by iteration: what each cell is
+worth under the policy so far, how far that is from the optimum, and how deep the method looked."""
+
+
+def _headline(maze: Experiment) -> str:
+    """The cheapest contender of each family under the headline convention, against the best fixed depth."""
+    everyone = contenders(maze.records)
+    best_fixed = cheapest([one for one in everyone if one.group == "hpi"], HEADLINE)
+    if best_fixed is None:
+        return ""
+    cards = []
+    for group in dict.fromkeys(one.group for one in everyone):
+        family = [one for one in everyone if one.group == group]
+        best = cheapest(family, HEADLINE)
+        if best is not None:
+            cards.append(_card(group, best, family, best_fixed))
+    seeds = len({record.seed for record in maze.records})
+    return (
+        '<section id="numbers"><h2>In numbers</h2>\n'
+        f"<p>Queries to the model until no action can be improved, mean of {seeds} "
+        f"maze{'' if seeds == 1 else 's'}, the best setting of each family. "
+        "Counted as <em>root + simulated</em>: distinct (state, action) pairs below each root, and a rollout of the "
+        "effective horizon from every state to evaluate a policy. The claims below give every other way of counting. "
+        f"{escape(wave_like_for_like(everyone))}"
+        f'</p>\n<ul class="headline">{"".join(cards)}</ul></section>'
+    )
+
+
+def _card(group: str, best: Contender, family: Sequence[Contender], fixed: Contender) -> str:
+    mean = best.totals(HEADLINE).mean()
+    if best is fixed:
+        compared, name = "the best fixed depth in hindsight", depth_name(best, family)
+    else:
+        compared, name = f"{interval(cost_ratio(best, fixed, HEADLINE))} × the best fixed depth", best.label
+    which = f"{name}, the best of {len(family)}" if len(family) > 1 else name
+    return (
+        f'<li><span class="name">{escape(FAMILIES.get(group, group))}</span><b>{mean:,.0f}</b>'
+        f"<span>{escape(which)}</span><span>{escape(compared)}</span></li>"
+    )
+
+
+def _figures(figures: Sequence[Figure]) -> str:
+    """All figures; variants of a number, such as "Figure 5, tree + exact", are folded away below the first."""
+    by_number: dict[str, list[Figure]] = {}
+    for figure in figures:
+        by_number.setdefault(figure.number.split(",")[0], []).append(figure)
+    plates = [plate(first) + _variants(number, more) for number, (first, *more) in by_number.items()]
+    if not plates:
+        return ""
+    return f'<section id="figures"><h2>Figures</h2>\n<div class="plates">{"".join(plates)}</div></section>'
+
+
+def _variants(number: str, figures: Sequence[Figure]) -> str:
+    if not figures:
+        return ""
+    names = "; ".join(figure.number.removeprefix(f"{number}, ") for figure in figures)
+    plates = "".join(map(plate, figures))
+    return (
+        f"<details><summary>More of {escape(number)}: {escape(names)}</summary>"
+        f'<div class="plates">{plates}</div></details>'
+    )
+
+
+def plate(figure: Figure) -> str:
+    """A figure as an image of its own, so that its styles and names stay inside it."""
+    picture = base64.b64encode(figure.svg.read_bytes()).decode()
+    return (
+        '<figure class="plate"><div class="scroll">'
+        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.title)}"></div>'
+        f"<figcaption><b>{escape(str(figure.number))}. {escape(figure.title)}.</b> {escape(figure.caption)}"
+        "</figcaption></figure>"
+    )
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    tally = "".join(
+        f"<li>{sum(claim.verdict is verdict for claim in claims)} {_badge(verdict)}</li>"
+        for verdict in Verdict
+        if any(claim.verdict is verdict for claim in claims)
+    )
+    rows = "\n".join(_claim(number, claim) for number, claim in enumerate(claims, start=1))
+    ours = [claim.headline for claim in claims if claim.headline is not Verdict.NOT_TESTED]
+    alone = ", ".join(f"{ours.count(verdict)} × {verdict.value}" for verdict in Verdict if verdict in ours)
+    return (
+        '<section id="claims"><h2>The paper’s claims, held against the data</h2>\n'
+        "<p>Verdicts are computed from the results, under every way of counting queries; open a claim for its figures. "
+        f"Brackets are 95% bootstrap intervals over seeds. {escape(RULE)}</p>\n"
+        f'<ul class="tally">{tally}</ul>\n'
+        f"<p>Under {HEADLINE}, the headline, alone: {alone or 'nothing tested'}.</p>\n{rows}</section>"
+    )
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="verdict {VERDICT_STYLE[verdict]}">{escape(verdict.value)}</span>'
+
+
+def _verdicts(claim: Claim) -> str:
+    """The column of verdicts: the headline's and that over all ways of counting; one where counting does not matter."""
+    if len(claim.conventions) < 2:
+        return _badge(claim.verdict)
+    named = ((str(HEADLINE), claim.headline), ("all ways of counting", claim.verdict))
+    return "".join(f'<p><span class="id">{name}</span> {_badge(verdict)}</p>' for name, verdict in named)
+
+
+def _claim(number: int, claim: Claim) -> str:
+    remark = f"<p>{escape(claim.remark)}</p>" if claim.remark else ""
+    details = _judgements(claim.conventions) if claim.conventions else ""
+    return (
+        f'<article class="claim" id="claim-{escape(claim.id)}"><div>{_verdicts(claim)}</div>'
+        f"<div><p>{number}. {escape(claim.claim)}</p>{remark}"
+        f'<p class="test"><span class="id">{escape(claim.paper_place)}.</span> Test: {escape(claim.test)}</p>'
+        f"{details}</div></article>"
+    )
+
+
+def _judgements(judgements: Iterable[Judgement]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{escape(judgement.convention)}</th><td>{_badge(judgement.verdict)}</td>'
+        f"<td>{escape(judgement.figures)}</td></tr>"
+        for judgement in judgements
+    )
+    return (
+        '<details><summary>Figures by way of counting</summary><div class="scroll"><table><thead><tr>'
+        '<th scope="col">queries</th><th scope="col">verdict</th><th scope="col">figures</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _made(experiments: Mapping[str, Experiment]) -> str:
+    parts = []
+    for name, experiment in experiments.items():
+        seconds = sum(experiment.times.values())
+        rows = [("runs", f"{len(experiment.records):,}")]
+        rows += [("work", f"{seconds:,.0f} s of one core, all runs together")] if experiment.times else []
+        rows += [(key.replace("_", " "), _words(setting)) for key, setting in experiment.settings.items()]
+        rows += [("versions", ", ".join(f"{key} {version}" for key, version in experiment.versions.items()))]
+        parts.append(f"<h3>{escape(name)}</h3>{table(rows, 'summary')}")
+    commands = " && ".join([*(f"adalook reproduce {name}" for name in experiments), "adalook report"])
+    return (
+        '<section id="made"><h2>How it was made</h2>\n'
+        f"<p>With <code>{escape(commands)}</code>. Everything random is drawn from the seeds, so "
+        f"the same versions on the same machine give the same numbers.</p>{''.join(parts)}</section>"
+    )
+
+
+def _words(setting: Any) -> str:
+    if isinstance(setting, list) and all(isinstance(item, int | float | str) for item in setting):
+        return ", ".join(f"{item}" for item in setting)
+    return setting if isinstance(setting, str) else json.dumps(setting, ensure_ascii=False)
+
+
+def _footer(experiments: Mapping[str, Experiment]) -> str:
+    version = next(iter(experiments.values())).versions.get("adalook", "")
+    return (
+        f"<footer>Made by adalook {escape(version)}. One file: it needs no network and can be sent as it is.</footer>"
+    )

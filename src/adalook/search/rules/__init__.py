@@ -1,0 +1,1 @@
+"""Depth rules: how deep each search tree grows."""

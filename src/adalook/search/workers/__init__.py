@@ -1,0 +1,1 @@
+"""Where the nodes of a tree are stepped: in this process or in others."""

@@ -1,0 +1,1 @@
+"""`check_simulator`: tests that a simulator can be saved, restored and expanded faithfully."""

@@ -1,0 +1,1 @@
+"""Gymnasium environments whose state can be copied."""

@@ -1,0 +1,186 @@
+"""Any Gymnasium environment with discrete actions whose state can be copied: classic control, toy text, and your own.
+
+A state is a copy of the attributes of the environment and of its wrappers: immutable ones as they are, arrays and
+everything else copied, generators by their state. Not copied are spaces, specs and the transition table `P` of toy
+text, which no step changes. Environments that keep their state elsewhere, in C++ or behind a copy that begins anew, are
+found out when the simulator is made, and refused (see `gym_trial`).
+
+The time limit binds the live world only: it is taken off the environment, counted here, and trees look past it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adalook.errors import ArgumentError
+from adalook.simulators.base import (
+    Children,
+    Observations,
+    Simulator,
+    Transition,
+    check_actions,
+    check_states,
+    checked_action,
+)
+from adalook.simulators.gym import spaces as gym_spaces
+from adalook.simulators.gym import validation as gym_trial
+from adalook.simulators.gym.snapshot import Forms, Snapshot, only_drawn, read, write
+from adalook.simulators.randomness import Randomness, checked_seed
+from adalook.storage.packing import damaged, pack_plain, seal, sealed, unpack_plain
+
+
+class GymState(NamedTuple):
+    """One moment of an environment."""
+
+    snapshot: Snapshot
+    observation: np.ndarray[Any, Any]
+    elapsed: int
+    randomness: Randomness | None
+    """None: the generators in the snapshot are the live ones"""
+    world: str
+    """which environment"""
+
+
+class GymSimulator(Simulator):
+    """A Gymnasium environment.
+
+    Args:
+        env: an environment, of which copies are used, or the id of one.
+        options: with an id, for `gymnasium.make`.
+
+    Observations are what the environment returns; a whole number comes as an array of shape (1,).
+
+    >>> sim = GymSimulator("CartPole-v1")
+    >>> sim.reset(seed=0).shape, sim.num_actions
+    ((4,), 2)
+    >>> sim.expand([sim.save()] * 2, [0, 1]).rewards.tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, env: Any, **options: Any) -> None:
+        made, spare = gym_spaces.two_of(env, options)
+        self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
+        self._first_action, self.num_actions = gym_spaces.actions(self._name, made.action_space)
+        self.observation_shape, self.observation_dtype = gym_spaces.observations(self._name, made.observation_space)
+        self.observation_space = made.observation_space
+        self._live, self._limit = gym_spaces.without_limit(made)
+        self._tree, _ = gym_spaces.without_limit(spare)
+        self._observation = np.zeros(self.observation_shape, self.observation_dtype)
+        self._elapsed = 0
+        self._randomness: Randomness | None = None
+        self._unique = itertools.count()
+        self._only_drawn = only_drawn(self._live)
+        self._forms: Forms | None = None
+        self._try_out(env)
+
+    def _try_out(self, env: Any) -> None:
+        """Refuse what cannot be copied faithfully; remember what the attributes look like."""
+        gym_trial.refuse_functions_on_state(self._live if isinstance(env, str) else env, self._name)
+        forms = Forms(self._live)
+        gym_trial.refuse_unfaithful_copies(self, self._live, forms, self._name)
+        self._forms = forms
+
+    def _array(self, observation: Any) -> np.ndarray[Any, Any]:
+        return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
+
+    def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
+        if seed is not None:
+            self._randomness = None
+        self._draw_from(self._live)
+        observation, _ = self._live.reset(seed=None if seed is None else checked_seed(seed))
+        self._observation, self._elapsed = self._array(observation), 0
+        return self.observe()
+
+    def step(self, action: int) -> Transition:
+        played = self._first_action + checked_action(action, self.num_actions)
+        self._draw_from(self._live)
+        observation, reward, ended, truncated, _ = self._live.step(played)
+        self._observation = self._array(observation)
+        self._elapsed += 1
+        over = bool(ended or truncated or (self._limit is not None and self._elapsed >= self._limit))
+        return Transition(self.observe(), float(reward), float(reward), ended=bool(ended), over=over)
+
+    def _draw_from(self, env: Any) -> None:
+        """Give a branched live world the randomness of its next step."""
+        if self._randomness is not None:
+            write(env, read(env, self._name), self._randomness)
+            self._randomness = self._randomness.next()
+
+    def save(self) -> GymState:
+        snapshot = read(self._live, self._name)
+        return GymState(snapshot, self._observation, self._elapsed, self._randomness, self._name)
+
+    def restore(self, state: GymState) -> None:
+        check_states([state], GymState, self._name)
+        write(self._live, state.snapshot)
+        _, self._observation, self._elapsed, self._randomness, _ = state
+
+    def observe(self) -> np.ndarray[Any, Any]:
+        return self._observation.copy()
+
+    def branch(self, state: GymState, seed: int) -> GymState:
+        check_states([state], GymState, self._name)
+        return state._replace(randomness=Randomness.branch(seed))
+
+    def expand(self, states: Sequence[GymState], actions: Sequence[int], out: Observations | None = None) -> Children:
+        check_actions(actions, self.num_actions)
+        check_states(states, GymState, self._name)
+        n = len(states)
+        observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
+        rewards, ended = np.empty(n), np.empty(n, bool)
+        children, keys = [], []
+        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+            randomness = state.randomness
+            write(self._tree, state.snapshot, randomness)
+            observation, rewards[i], ended[i], _, _ = self._tree.step(self._first_action + int(action))
+            observations[i] = seen = self._array(observation)
+            after = None if randomness is None else randomness.next()
+            child = GymState(read(self._tree, self._name), seen, state.elapsed + 1, after, self._name)
+            children.append(child)
+            keys.append(self.key(child))
+        return Children(children, observations, rewards, ended, keys)
+
+    def key(self, state: GymState) -> bytes:
+        """All attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
+        try:
+            attributes = pack_plain(state.snapshot.plain(state.randomness is None, without=self._only_drawn))
+        except ArgumentError:
+            return b"unique %d %d" % (os.getpid(), next(self._unique))
+        # Observations belong to it: wrappers may see what the environment does not keep.
+        return attributes + state.observation.tobytes() + repr(state.randomness).encode()
+
+    def pack(self, state: GymState) -> bytes:
+        check_states([state], GymState, self._name)
+        randomness = None if state.randomness is None else tuple(state.randomness)
+        try:
+            content = pack_plain((state.snapshot.plain(), state.observation, state.elapsed, randomness))
+        except ArgumentError as error:
+            raise ArgumentError(f"a state of {self._name} cannot be packed", got=error) from error
+        return seal(content, self._name)
+
+    def unpack(self, data: bytes) -> GymState:
+        """What `pack` packed. Damage shows in the seal; what was forged, in names, kinds and shapes."""
+        content = sealed(data, self._name)
+        try:
+            attributes, observation, elapsed, randomness = unpack_plain(content)
+            snapshot = Snapshot.from_plain(attributes)
+            if self._forms is not None:
+                self._forms.check(snapshot)
+            if type(observation) is not np.ndarray or observation.dtype != self.observation_dtype:
+                raise ValueError("an observation of another kind")
+            if type(elapsed) is not int or elapsed < 0:
+                raise ValueError("a number of steps expected")
+            stream = None if randomness is None else Randomness.checked(randomness)
+            return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
+        except (TypeError, ValueError, KeyError) as error:
+            raise damaged(f"state of {self._name}", "what pack made", str(error)) from error
+
+    def close(self) -> None:
+        self._live.close()
+        self._tree.close()
+        super().close()

@@ -1,0 +1,273 @@
+"""The state of a Python object and of the objects it wraps, read from and written to their attributes.
+
+What the attributes of an environment look like, so that bytes from a file cannot give it others.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adalook.errors import SimulatorError
+from adalook.simulators.extras import need
+from adalook.simulators.generator_state import SOURCES, GeneratorState, checked, is_plain, put, reseed, state_of
+from adalook.simulators.randomness import Randomness
+
+Attributes = dict[str, Any]
+Place = tuple[int, str]
+"""(layer, name) of an attribute"""
+
+NOT_STATE = frozenset(
+    {"env", "spec", "_cached_spec", "metadata", "_metadata", "observation_space", "action_space"}
+    | {"_observation_space", "_action_space", "render_mode", "P"}
+)
+"""What steps never change; `env` and `P` only where they are what Gymnasium means by them, see `_is_state`."""
+
+_TOY_TEXT = "gymnasium.envs.toy_text."
+_ONLY_DRAWN = "lastaction"
+"""What toy text keeps for `render` alone: no future depends on it."""
+
+_IMMUTABLE = frozenset({int, float, bool, str, bytes, type(None), complex})
+
+
+class _Layer:
+    """Stands in a snapshot for the object of some depth, where another attribute leads back to it."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+class _Generator(_Layer):
+    """Stands in a snapshot for the generator in an attribute of a layer, where others share it."""
+
+    def __init__(self, depth: int, name: str) -> None:
+        super().__init__(depth)
+        self.name = name
+
+
+_layer, _generator = cache(_Layer), cache(_Generator)  # one object for each: they are recognised by identity
+
+
+class Snapshot(NamedTuple):
+    """The attributes of a stack of objects, outermost first; nobody changes them."""
+
+    layers: tuple[Attributes, ...]
+    """immutable values and arrays"""
+    others: dict[Place, Any]
+    """a copy of whatever else there is, copied together so that what they share stays shared"""
+    generators: dict[Place, GeneratorState | Place]
+    """a place: the same generator as there"""
+
+    def plain(self, with_generators: bool = True, without: Collection[Place] = ()) -> Any:
+        """All of it, apart from the places in `without`, as plain data in an order that the names alone decide."""
+        layers = tuple(
+            {name: layer[name] for name in sorted(layer) if (depth, name) not in without}
+            for depth, layer in enumerate(self.layers)
+        )
+        others = {place: self.others[place] for place in sorted(self.others)}
+        generators = {place: self.generators[place] for place in sorted(self.generators)} if with_generators else None
+        return layers, others, generators
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Snapshot:
+        """What `plain` gave; raises ValueError or TypeError if it did not."""
+        layers, others, generators = plain
+        if not all(isinstance(layer, dict) and all(type(name) is str for name in layer) for layer in layers):
+            raise ValueError("attributes by name expected")
+        if not all(isinstance(places, dict) and all(map(_is_place, places)) for places in (others, generators)):
+            raise ValueError("attributes by place expected")
+        if any(depth >= len(layers) for depth, _ in (*others, *generators)):
+            raise ValueError("an attribute belongs to no wrapper")
+        owners = {place for place, state in generators.items() if not _is_place(state)}
+        for state in generators.values():
+            if not (_is_place(state) and state in owners):
+                checked(state)
+        return cls(tuple(layers), others, generators)
+
+
+def _is_place(place: Any) -> bool:
+    return (
+        type(place) is tuple and len(place) == 2 and type(place[0]) is int and place[0] >= 0 and type(place[1]) is str
+    )
+
+
+@cache
+def _environment() -> Any:
+    return need("gymnasium", "a Gymnasium environment").Env
+
+
+def layers_of(env: Any) -> Iterator[Any]:
+    """The object and what it wraps, outermost first."""
+    kind = _environment()
+    while isinstance(env, kind):
+        yield env
+        env = vars(env).get("env")
+
+
+def _is_state(layer: Any, key: str, value: Any) -> bool:
+    """Whether steps may change an attribute whose name is among `NOT_STATE`."""
+    if key == "env":
+        return not isinstance(value, _environment())
+    if key == "P":  # a transition table takes milliseconds to copy; under this name others keep what they like
+        return not (
+            isinstance(value, dict) and any(kind.__module__.startswith(_TOY_TEXT) for kind in type(layer).__mro__)
+        )
+    return False
+
+
+def only_drawn(env: Any) -> frozenset[Place]:
+    """What may be left out of keys. Only where all is Gymnasium's own: a wrapper could look at it."""
+    layers = list(layers_of(env))
+    if not all(type(layer).__module__.startswith("gymnasium.") for layer in layers):
+        return frozenset()
+    return frozenset((i, _ONLY_DRAWN) for i, layer in enumerate(layers) if type(layer).__module__.startswith(_TOY_TEXT))
+
+
+def read(env: Any, name: str) -> Snapshot:
+    """The state of `env`, sharing nothing with it that changes; `name` is for messages."""
+    layers: list[Attributes] = []
+    others: dict[Place, Any] = {}
+    generators: dict[Place, GeneratorState | Place] = {}
+    stand_ins: dict[int, Any] = {}
+    for depth, layer in enumerate(layers_of(env)):
+        values: Attributes = {}
+        stand_ins[id(layer)] = _layer(depth)
+        for key, value in vars(layer).items():
+            kind = type(value)
+            if key in NOT_STATE and not _is_state(layer, key, value):
+                continue
+            if kind in _IMMUTABLE or isinstance(value, np.generic):
+                values[key] = value
+            elif kind is np.ndarray and value.dtype != object:
+                values[key] = value.copy()
+            elif isinstance(value, SOURCES) and is_plain(value):
+                owner = stand_ins.setdefault(id(value), _generator(depth, key))
+                same = (owner.depth, owner.name)
+                generators[depth, key] = state_of(value) if same == (depth, key) else same
+            else:
+                others[depth, key] = value
+        layers.append(values)
+    return Snapshot(tuple(layers), _copied(others, stand_ins, name) if others else others, generators)
+
+
+def _copied(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -> dict[Place, Any]:
+    try:
+        return copy.deepcopy(values, stand_ins)
+    except Exception as error:  # copying runs anybody's code
+        kinds = ", ".join(f"{key} ({type(value).__name__})" for (_, key), value in values.items())
+        raise SimulatorError(
+            f"{name} cannot be simulated: its state cannot be copied",
+            got=f"{type(error).__name__}: {error}, in one of {kinds}",
+            remedy="write a Simulator with `save` and `restore` of its own, see docs/simulators.md",
+        ) from error
+
+
+def write(env: Any, snapshot: Snapshot, randomness: Randomness | None = None) -> None:
+    """Put `env` into a state; the snapshot stays good. With `randomness` all its generators draw from that instead."""
+    sources: list[Any] = []
+    layers = list(layers_of(env))
+    for depth, (layer, values) in enumerate(zip(layers, snapshot.layers, strict=True)):
+        attributes = vars(layer)
+        for key in [key for key in attributes if key not in values]:
+            if (depth, key) in snapshot.generators or (depth, key) in snapshot.others:
+                continue
+            if key not in NOT_STATE or _is_state(layer, key, attributes[key]):
+                del attributes[key]  # made by a later step
+        for key, value in values.items():
+            attributes[key] = value.copy() if type(value) is np.ndarray else value
+    if snapshot.generators:
+        sources += _write_generators(layers, snapshot)
+    if snapshot.others:
+        sources += _write_others(layers, snapshot)
+    if randomness is not None and sources:
+        reseed(sources, randomness.draws())
+
+
+def _write_generators(layers: list[Any], snapshot: Snapshot) -> list[Any]:
+    """Put the generators in place, those that are one in the snapshot as one; returns them."""
+    written: dict[Place, Any] = {}
+    for (depth, key), state in sorted(snapshot.generators.items(), key=lambda item: item[0]):
+        if isinstance(state, dict):
+            present = vars(layers[depth]).get(key)
+            taken = any(present is other for other in written.values())
+            written[depth, key] = vars(layers[depth])[key] = put(None if taken else present, state)
+    for (depth, key), state in snapshot.generators.items():
+        if not isinstance(state, dict):
+            vars(layers[depth])[key] = written[state]
+    return list(written.values())
+
+
+def _write_others(layers: list[Any], snapshot: Snapshot) -> list[Any]:
+    """Copy what is neither immutable, array nor generator into place; returns the generators within."""
+    memo: dict[int, Any] = {id(_layer(depth)): layer for depth, layer in enumerate(layers)}
+    memo |= {id(_generator(depth, key)): vars(layers[depth])[key] for depth, key in snapshot.generators}
+    known = set(memo)
+    ordered = {place: snapshot.others[place] for place in sorted(snapshot.others)}
+    for (depth, key), value in copy.deepcopy(ordered, memo).items():
+        vars(layers[depth])[key] = value
+    return [value for original, value in memo.items() if original not in known and isinstance(value, SOURCES)]
+
+
+_NUMBERS = (bool, int, float, complex, np.bool_, np.number)
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, _NUMBERS):
+        return "a number"
+    if type(value) is np.ndarray:
+        return f"an array of {value.ndim} dimensions"
+    return f"a {type(value).__name__}"
+
+
+class Forms:
+    """The names and kinds of attributes that an environment was seen with."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._layers = len(list(layers_of(env)))
+        self._forms: dict[tuple[int, str], set[str]] = {}
+        self._always: set[tuple[int, str]] | None = None
+
+    def learn(self, snapshot: Snapshot) -> None:
+        """Take note of a state that the environment came to by itself."""
+        attributes = _all(snapshot)
+        for place, value in attributes.items():
+            self._forms.setdefault(place, set()).add(_form(value))
+        self._always = set(attributes) if self._always is None else self._always & set(attributes)
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Raise ValueError unless the environment could be in such a state.
+
+        Attributes that appear for the first time are let through, since an environment may make some late, but never
+        one that takes the place of a method. So is None, for "not yet".
+        """
+        if len(snapshot.layers) != self._layers:
+            raise ValueError("as many wrappers as the environment has expected")
+        attributes = _all(snapshot)
+        if missing := (self._always or set()) - set(attributes):
+            raise ValueError(f"no attribute {min(missing)[1]!r}")
+        layers = list(layers_of(self._env))
+        for (depth, name), value in attributes.items():
+            seen = self._forms.get((depth, name), set())
+            if not seen:
+                _check_new_name(layers[depth], name)
+            elif value is not None and seen != {"a NoneType"} and _form(value) not in seen:
+                raise ValueError(f"attribute {name!r} is {_form(value)}")
+
+
+def _all(snapshot: Snapshot) -> dict[tuple[int, str], Any]:
+    plain = {(depth, name): value for depth, layer in enumerate(snapshot.layers) for name, value in layer.items()}
+    generators = dict.fromkeys(snapshot.generators, np.random)  # their states are checked elsewhere
+    return {**plain, **snapshot.others, **generators}
+
+
+def _check_new_name(layer: Any, name: str) -> None:
+    inherited = getattr(type(layer), name, None)
+    if not name.isidentifier() or name.startswith("__") or callable(inherited) or hasattr(type(inherited), "__get__"):
+        raise ValueError(f"the environment has no attribute {name!r}")
+    if name in NOT_STATE and name not in ("env", "P"):
+        raise ValueError(f"attribute {name!r} never changes")
