@@ -29,7 +29,7 @@ QL_SETTINGS = {
     "learn_every_action",
     "nodes_per_step",
     "deepest_tree",
-    "shares",
+    "depth_shares",
     "ranked_transitions",
     "prior",
     "prior_steps",
@@ -93,7 +93,7 @@ GAMES = {
 }
 PRIOR: Record = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes."""
-PAPER: Record = {"nodes_per_step": 0.0, "shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
+PAPER: Record = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
 
 CONTENDERS = {
@@ -109,7 +109,7 @@ CONTENDERS = {
         f"every{depth}": Contender(
             f"depth {depth}, every action",
             None,
-            {"nodes_per_step": 0.0, "shares": (1.0,) * (depth - 1)},
+            {"nodes_per_step": 0.0, "depth_shares": (1.0,) * (depth - 1)},
             asked_for=True,
         )
         for depth in (1, 2, 3)

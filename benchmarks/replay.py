@@ -37,14 +37,18 @@ def random_lookahead(sim: Simulator, steps: int) -> Iterator[tuple[Any, ...]]:
     observation = sim.reset(seed=0)
     for _ in range(steps):
         first, *later = rng.integers(sim.num_actions, size=DEPTH)
-        node, ended, reward = sim.branch(sim.save(), seed=int(rng.integers(2**31))), False, 0.0
+        node, terminated, reward = sim.branch(sim.save(), seed=int(rng.integers(2**31))), False, 0.0
         for action in (first, *later):
-            if not ended:
+            if not terminated:
                 children = sim.expand([node], [int(action)])
-                node, leaf, ended = children.states[0], children.observations[0].copy(), bool(children.ended[0])
+                node, leaf, terminated = (
+                    children.states[0],
+                    children.observations[0].copy(),
+                    bool(children.terminated[0]),
+                )
                 reward += float(children.rewards[0])
         distances = {depth: float(rng.exponential()) for depth in range(1, DEPTH + 1)}
-        yield observation, int(first), reward, leaf, DEPTH, ended, distances
+        yield observation, int(first), reward, leaf, DEPTH, terminated, distances
         result = sim.step(int(first))
         observation = sim.reset() if result.over else result.observation
 

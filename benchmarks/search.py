@@ -85,7 +85,7 @@ class Unmerged(AtariSimulator):
         first = self._made
         self._made += len(children.keys)
         keys = [b"%d of %d" % (number, os.getpid()) for number in range(first, self._made)]
-        return Children(children.states, children.observations, children.rewards, children.ended, keys)
+        return Children(children.states, children.observations, children.rewards, children.terminated, keys)
 
 
 def zero(observations: np.ndarray[Any, Any], depth: int) -> np.ndarray[Any, Any]:
@@ -99,7 +99,7 @@ def rollout(sim: Any, count: int, every: int) -> tuple[list[Root], list[int]]:
     roots: list[Root] = []
     actions = rng.integers(sim.num_actions, size=count * every).tolist()
     for step, action in enumerate(actions, 1):
-        if sim.step(action).over:
+        if sim.step(action).episode_over:
             sim.reset()
         if step % every == 0:
             roots.append(Root.of(sim))
@@ -282,7 +282,7 @@ def minatar_case(repeats: int, console: Console) -> Record:
     for _ in range(MINATAR_ROOTS):
         for _ in range(5):
             action = int(rng.integers(sim.num_actions))
-            if sim.step(action).over:
+            if sim.step(action).episode_over:
                 sim.reset()
             if tree.environment.act(tree.actions[action])[1]:
                 tree.environment.reset()

@@ -107,10 +107,10 @@ class PlainMinAtar:
 
     def _after(self, environment: Any, action: int, height: int, depth: int, total: float, discount: float) -> float:
         child = copy.deepcopy(environment)
-        reward, ended = child.act(action)
+        reward, terminated = child.act(action)
         child.state()
         self.cost.nodes += 1
         total += discount**height * reward
-        if ended or height + 1 == depth:
+        if terminated or height + 1 == depth:
             return total
         return max(self._after(child, following, height + 1, depth, total, discount) for following in self.actions)

@@ -39,8 +39,8 @@ def roots_of(env: Any, rollout: list[int], every: int) -> list[Any]:
     state = env.reset()[0]
     roots = []
     for step, action in enumerate(rollout, 1):
-        state, _, _, ended, *_ = env.step(action, state=state)
-        if ended:
+        state, _, _, terminated, *_ = env.step(action, state=state)
+        if terminated:
             state = env.reset()[0]
         if step % every == 0:
             roots.append(state)

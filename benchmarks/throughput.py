@@ -1,7 +1,7 @@
 """Training steps per second, side by side: `python -m benchmarks.throughput`.
 
 Plain DQN (depth 0) on ALE Breakout and MinAtar Breakout: ours against Stable-Baselines3's DQN and CleanRL's
-dqn_atari.py, with the same worlds, network, optimiser and settings. Every contender is a process of its own that is
+dqn_atari.py, with the same worlds, network, optimizer and settings. Every contender is a process of its own that is
 timed once it learns. All live side by side and take turns of a few seconds, so that whatever slows the machine down
 meets them alike; the ratio of every turn is one measurement, and the median counts. A peer runs with one world and with
 as many as ours, with one thread and with two: its fastest setting is what ours is held against. The report goes to
@@ -49,13 +49,13 @@ class Case:
     turn_steps: int
     goals: dict[str, float]
 
-    def job(self, contender: str, envs: int, threads: int) -> Job:
+    def job(self, contender: str, num_envs: int, threads: int) -> Job:
         """Our preset for the world, for any contender."""
         preset: Config = config_for(self.env)
         return Job(
             contender=contender,
             env=self.env,
-            envs=envs,
+            num_envs=num_envs,
             threads=threads,
             batch_transitions=preset.batch_transitions,
             buffer_transitions=BUFFER_TRANSITIONS,
@@ -71,8 +71,8 @@ class Case:
     def jobs(self) -> list[Job]:
         """Ours as its preset has it, then every setting of the peers."""
         preset = config_for(self.env)
-        jobs = [self.job(OURS, preset.envs, preset.threads)]
-        jobs += [self.job(SB3, envs, threads) for envs in (1, preset.envs) for threads in (1, 2)]
+        jobs = [self.job(OURS, preset.num_envs, preset.threads)]
+        jobs += [self.job(SB3, num_envs, threads) for num_envs in (1, preset.num_envs) for threads in (1, 2)]
         if CLEANRL in self.goals:
             jobs += [self.job(CLEANRL, 1, threads) for threads in (1, 2)]
         return jobs
@@ -86,7 +86,7 @@ CASES = (
 
 def middle(job: Job, turns: list[Record]) -> Record:
     """A contender's setting with the medians of its turns, or why there are none."""
-    setting = {"contender": job.contender, "envs": job.envs, "threads": job.threads}
+    setting = {"contender": job.contender, "num_envs": job.num_envs, "threads": job.threads}
     failures = [turn["failure"] for turn in turns if "failure" in turn]
     if failures:
         return setting | {"failure": failures[0]}
@@ -124,7 +124,7 @@ def summary(case: Case, settings: list[Record]) -> Record:
         for (peer, goal), best in zip(case.goals.items(), against.values(), strict=True)
     }
     shared = case.job(OURS, 1, 1).plain()
-    for own in ("contender", "envs", "threads"):
+    for own in ("contender", "num_envs", "threads"):
         del shared[own]
     return {"env": case.env, "settings": settings, "goals": goals, "shared": shared}
 

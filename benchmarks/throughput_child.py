@@ -24,7 +24,7 @@ def ours(job: Job) -> int:
         discount=job.discount,
         epsilon_start=job.epsilon,
         epsilon_end=job.epsilon,
-        envs=job.envs,
+        num_envs=job.num_envs,
         threads=job.threads,
     )
     watch = Watch(job)

@@ -24,7 +24,7 @@ class Job:
 
     contender: str
     env: str
-    envs: int
+    num_envs: int
     threads: int
     batch_transitions: int
     buffer_transitions: int

@@ -14,7 +14,7 @@ FAIRNESS = (
     "each has learnt for a while: starting, compiling and filling the memory are not in the figures. A ratio is taken "
     "in every turn and the median counts, so that neighbours who slow the machine down slow both sides of it.",
     "The same for all: the world (no sticky actions, minimal action set, lost lives as ends, clipped rewards, 84×84 "
-    "grey by area, four frames stacked; MinAtar's own games), the network, the optimiser, batch, updates per step, "
+    "grey by area, four frames stacked; MinAtar's own games), the network, the optimizer, batch, updates per step, "
     "buffer, discount, target period, and 5 % random actions.",
     "Each as its users run it: ours with its preset for the family (eight worlds that act together; on Atari both "
     "cores share targets and gradients). SB3 and CleanRL may use both cores too: the "
@@ -85,7 +85,7 @@ def _case(case: Record) -> list[str]:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for setting in case["settings"]:
-        name = f"| {setting['contender']} | {setting['envs']} | {setting['threads']} |"
+        name = f"| {setting['contender']} | {setting['num_envs']} | {setting['threads']} |"
         if "failure" in setting:
             rows.append(f"{name} {setting['failure']} | | |")
             continue
@@ -100,7 +100,7 @@ def _range(ratios: list[float]) -> str:
 
 
 def _worlds(setting: Record) -> str:
-    return f"{setting['envs']} world{'s' if setting['envs'] > 1 else ''}"
+    return f"{setting['num_envs']} world{'s' if setting['num_envs'] > 1 else ''}"
 
 
 def _threads(setting: Record) -> str:

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN on the same worlds, with the same network, optimiser and settings as ours.
+"""Stable-Baselines3's DQN on the same worlds, with the same network, optimizer and settings as ours.
 
 Atari is SB3's own: make_atari_env, VecFrameStack, CnnPolicy, which is the Nature network. For MinAtar its documentation
 says to pass a features extractor: the published network, written as SB3's own extractors are.
@@ -27,7 +27,7 @@ def stable_baselines3(job: Job) -> int:
     on_minatar = job.env.startswith("MinAtar/")
     worlds = minatar_worlds(job) if on_minatar else atari_worlds(job)
     policy, policy_arguments = minatar_policy() if on_minatar else ("CnnPolicy", {})
-    steps_per_rollout = max(job.update_period_steps, job.envs)
+    steps_per_rollout = max(job.update_period_steps, job.num_envs)
     model = DQN(
         policy,
         worlds,
@@ -37,7 +37,7 @@ def stable_baselines3(job: Job) -> int:
         learning_starts=job.learning_starts_steps,
         batch_size=job.batch_transitions,
         gamma=job.discount,
-        train_freq=steps_per_rollout // job.envs,
+        train_freq=steps_per_rollout // job.num_envs,
         gradient_steps=steps_per_rollout // job.update_period_steps,
         target_update_interval=job.target_period_steps,
         exploration_initial_eps=job.epsilon,
@@ -68,12 +68,12 @@ def atari_worlds(job: Job) -> VecEnv:
 
     gymnasium.register_envs(ale_py)
     game = job.env.removeprefix("ALE/").removesuffix("-v5")
-    return VecFrameStack(make_atari_env(f"{game}NoFrameskip-v4", n_envs=job.envs, seed=job.seed), n_stack=4)
+    return VecFrameStack(make_atari_env(f"{game}NoFrameskip-v4", n_envs=job.num_envs, seed=job.seed), n_stack=4)
 
 
 def minatar_worlds(job: Job) -> VecEnv:
     """MinAtar's own games behind the thinnest wrapper that Gymnasium allows."""
-    return DummyVecEnv([lambda seed=seed: MinAtarWorld(job.env, seed) for seed in range(job.envs)])
+    return DummyVecEnv([lambda seed=seed: MinAtarWorld(job.env, seed) for seed in range(job.num_envs)])
 
 
 class MinAtarWorld(gymnasium.Env[np.ndarray[Any, Any], int]):
@@ -95,8 +95,8 @@ class MinAtarWorld(gymnasium.Env[np.ndarray[Any, Any], int]):
         return self._shown(), {}
 
     def step(self, action: int) -> tuple[np.ndarray[Any, Any], float, bool, bool, dict[str, Any]]:
-        reward, ended = self._game.act(self._actions[action])
-        return self._shown(), reward, ended, False, {}
+        reward, terminated = self._game.act(self._actions[action])
+        return self._shown(), reward, terminated, False, {}
 
     def _shown(self) -> np.ndarray[Any, Any]:
         return self._game.state().transpose(2, 0, 1).view(np.uint8)  # type: ignore[no-any-return]
@@ -127,5 +127,5 @@ def minatar_policy() -> tuple[str, dict[str, Any]]:
         "features_extractor_class": MinAtarExtractor,
         "net_arch": [],
         "optimizer_class": torch.optim.RMSprop,
-        "optimizer_kwargs": {"alpha": preset.square_decay, "eps": preset.optimiser_epsilon, "centered": True},
+        "optimizer_kwargs": {"alpha": preset.second_moment_decay, "eps": preset.optimizer_epsilon, "centered": True},
     }

@@ -1,28 +1,62 @@
-"""Ctrl-C and SIGTERM wait for the end of a round, so that what was learnt fits together."""
+"""The one signal guard: Ctrl-C and SIGTERM ask long work to stop at its next safe point."""
 
 from __future__ import annotations
 
-import contextlib
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable
+from types import FrameType, TracebackType
 from typing import Any
 
 
-@contextlib.contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C or SIGTERM asks to stop. A second one does what it always does."""
-    received: list[int] = []
-    before: dict[int, Any] = {}
+class SignalGuard:
+    """Context in which the first stop signal is remembered and the second acts as it would without the guard.
 
-    def remember(received_now: int, frame: Any) -> None:
-        received.append(received_now)
-        signal.signal(received_now, before[received_now])
+    `received` is empty until a signal asks to stop; long work looks at it between two steps. Signals that were ignored
+    before (a process started by `nohup … &`) stay ignored, and outside the main thread nothing is touched.
 
-    with contextlib.suppress(ValueError):  # not the main thread: someone else looks after signals
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, remember)
-    try:
-        yield received
-    finally:
-        for restored, handler in before.items():
-            signal.signal(restored, handler)
+    Args:
+        signals: the signals to remember.
+        listen: install the handlers on entry; otherwise `listen()` does, later.
+    """
+
+    def __init__(
+        self, signals: Iterable[signal.Signals] = (signal.SIGINT, signal.SIGTERM), *, listen: bool = True
+    ) -> None:
+        self.received: list[int] = []
+        self._signals, self._listen_on_entry = tuple(signals), listen
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> SignalGuard:
+        if self._listen_on_entry:
+            self.listen()
+        return self
+
+    def listen(self) -> None:
+        """Install the handlers; a second call does nothing."""
+        if self._previous or threading.current_thread() is not threading.main_thread():
+            return
+        for number in self._signals:
+            handler = signal.getsignal(number)
+            if handler not in (None, signal.SIG_IGN):  # None: installed by C code, which is not ours to replace
+                self._previous[number] = signal.signal(number, self._remember)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.received.append(number)
+        signal.signal(number, self._previous[number])
+
+    def __bool__(self) -> bool:
+        """Whether a signal has asked to stop."""
+        return bool(self.received)
+
+    def raise_received(self) -> None:
+        """Deliver the remembered signals, once the handlers they had before are back."""
+        for number in self.received:
+            signal.raise_signal(number)

@@ -1,6 +1,6 @@
-"""What a setting may be. A rule gives a value back as plain Python, as JSON can hold it, or refuses it.
+"""Validators of settings: each returns a value as plain Python, or raises an error that says what was expected.
 
-Numbers may be NumPy's. NumPy itself is not imported: the command line reads its flags without it.
+Numbers may be NumPy's. NumPy itself is not imported, so that the command line can check its flags without it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from adalook.errors import ArgumentError
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One setting's kind and range."""
+class Validator:
+    """The type and range of one setting."""
 
     expected: str
     read: Callable[[Any], Any]
@@ -23,12 +23,12 @@ class Rule:
     holds: Callable[[Any], bool]
     """Whether what was read is within the range."""
 
-    def checked(self, name: str, value: Any) -> Any:
-        """The setting as plain Python.
+    def validate(self, name: str, value: Any) -> Any:
+        """Return the value as plain Python, or raise `ArgumentError`.
 
-        >>> fraction.checked("discount", 1)
+        >>> fraction.validate("discount", 1)
         1.0
-        >>> fraction.checked("discount", "high")
+        >>> fraction.validate("discount", "high")
         Traceback (most recent call last):
         adalook.errors.ArgumentError: discount is wrong: expected a number in [0, 1], got 'high'.
         """
@@ -47,7 +47,7 @@ def _without_numpy(value: Any) -> Any:
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError
     return int(value)
@@ -74,35 +74,35 @@ def _of(kind: type) -> Callable[[Any], Any]:
     return read
 
 
-def whole(least: int, most: int | None = None) -> Rule:
-    """A whole number from `least` to `most`."""
-    if most is None:
-        return Rule(f"a whole number >= {least}", _whole, lambda value: value >= least)
-    return Rule(f"a whole number {least}..{most}", _whole, lambda value: least <= value <= most)
+def integer(min: int, max: int | None = None) -> Validator:
+    """Accept a whole number from `min` to `max`."""
+    if max is None:
+        return Validator(f"a whole number >= {min}", _integer, lambda value: value >= min)
+    return Validator(f"a whole number {min}..{max}", _integer, lambda value: min <= value <= max)
 
 
-def at_most(count: int) -> Rule:
-    """Up to so many numbers."""
-    return Rule(
-        f"up to {count} numbers, such as (0.3, 0.1)",
+def number_list(max_length: int) -> Validator:
+    """Accept up to `max_length` numbers."""
+    return Validator(
+        f"up to {max_length} numbers, such as (0.3, 0.1)",
         _numbers,
-        lambda values: len(values) <= count and all(value == value for value in values),
+        lambda values: len(values) <= max_length and all(value == value for value in values),
     )
 
 
-def one_of(*words: str) -> Rule:
-    """One of these words."""
-    return Rule(f"{', '.join(words[:-1])} or {words[-1]}", _of(str), lambda value: value in words)
+def one_of(*words: str) -> Validator:
+    """Accept one of these words."""
+    return Validator(f"{', '.join(words[:-1])} or {words[-1]}", _of(str), lambda value: value in words)
 
 
-def text(expected: str) -> Rule:
-    """Any text but none at all."""
-    return Rule(expected, _of(str), bool)
+def text(expected: str) -> Validator:
+    """Accept any text but the empty one."""
+    return Validator(expected, _of(str), bool)
 
 
-flag = Rule("True or False", _of(bool), lambda _: True)
-fraction = Rule("a number in [0, 1]", _number, lambda value: 0.0 <= value <= 1.0)
-fraction_above_zero = Rule("a number in (0, 1]", _number, lambda value: 0.0 < value <= 1.0)
-fraction_below_one = Rule("a number in [0, 1)", _number, lambda value: 0.0 <= value < 1.0)
-not_negative = Rule("a number >= 0", _number, lambda value: 0.0 <= value < float("inf"))
-positive = Rule("a number > 0", _number, lambda value: 0.0 < value < float("inf"))
+boolean = Validator("True or False", _of(bool), lambda _: True)
+fraction = Validator("a number in [0, 1]", _number, lambda value: 0.0 <= value <= 1.0)
+fraction_above_zero = Validator("a number in (0, 1]", _number, lambda value: 0.0 < value <= 1.0)
+fraction_below_one = Validator("a number in [0, 1)", _number, lambda value: 0.0 <= value < 1.0)
+non_negative = Validator("a number >= 0", _number, lambda value: 0.0 <= value < float("inf"))
+positive = Validator("a number > 0", _number, lambda value: 0.0 < value < float("inf"))

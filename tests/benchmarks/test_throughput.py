@@ -67,14 +67,14 @@ def test_the_median_turn_stands_for_a_setting_and_a_failure_for_all() -> None:
     assert middle(job, turns)["steps_per_second"] == 5.0
     assert middle(job, [*turns, {"failure": "no answer"}]) == {
         "contender": OURS,
-        "envs": 8,
+        "num_envs": 8,
         "threads": 1,
         "failure": "no answer",
     }
 
 
 def test_all_contenders_have_the_same_settings() -> None:
-    own = {"contender": "", "envs": 0, "threads": 0}
+    own = {"contender": "", "num_envs": 0, "threads": 0}
     for case in CASES:
         assert len({dataclasses.replace(job, **own) for job in case.jobs()}) == 1  # type: ignore[arg-type]
 
@@ -82,7 +82,7 @@ def test_all_contenders_have_the_same_settings() -> None:
 def test_the_page_shows_every_setting_and_why_one_did_not_run() -> None:
     about = {"date": "today", "cpu": "a chip", "cores": 2, "python": "3", "load_before": 0.1}
     about["versions"] = dict.fromkeys(("torch", "stable_baselines3", "ale-py"), "1")
-    failed = {"contender": CLEANRL, "envs": 1, "threads": 1, "failure": "no such thing"}
+    failed = {"contender": CLEANRL, "num_envs": 1, "threads": 1, "failure": "no such thing"}
     case = summary(ATARI, [setting(OURS, 150.0), setting(SB3, 75.0), failed])
     page = report.markdown({"machine": about, "turns": 3, "cases": [case]}, "throughput")
     assert "| adalook | 1 | 1 | 150 |  | 10.00 |" in page

@@ -19,7 +19,7 @@ def small_config(env: Any = BREAKOUT, **changes: Any) -> Config:
         "nodes_per_step": 0.0,
         "shared_head": False,
         "learn_every_action": False,
-        "envs": 4,
+        "num_envs": 4,
         "hidden_units": 16,
         "buffer_transitions": 600,
         "learning_starts_steps": 100,

@@ -81,7 +81,7 @@ def test_the_way_to_the_best_leaf_is_stored() -> None:
     assert (decision.action, decision.depth) == (0, 2)
     assert leaf.observation.tolist() == [4]
     assert leaf.return_to_leaf == 0.0 + DISCOUNT * 8.0
-    assert (leaf.depth, leaf.ended) == (2, False)
+    assert (leaf.depth, leaf.terminated) == (2, False)
 
 
 def test_a_random_action_stores_the_best_leaf_below_it() -> None:
@@ -130,11 +130,15 @@ def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None
     class Ends(TabularSimulator):
         def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
             children = super().expand(states, actions, out)
-            children.ended[:] = True
+            children.terminated[:] = True
             return children
 
     world = Ends(al.MDP(np.ones((1, 2)), np.zeros((1, 2), int), 0.9))
     world.reset(seed=0)
     decision = decide(tree(Table([5.0], depths=(3,)), 3), world)
     assert decision.depth == 3
-    assert (decision.leaves[0].depth, decision.leaves[0].ended, decision.leaves[0].return_to_leaf) == (3, True, 1.0)
+    assert (decision.leaves[0].depth, decision.leaves[0].terminated, decision.leaves[0].return_to_leaf) == (
+        3,
+        True,
+        1.0,
+    )

@@ -51,13 +51,13 @@ AGENTS: dict[str, Any] = {
         env, of_the_paper(config, shared_head=True, learn_every_action=True, **LASTING_DISTANCES)
     ),
     "qldqn, every level": lambda env, config: QLDQN(
-        env, of_the_paper(config, shares=(1.0, 1.0), train_shallow_heads=True, buffer_transitions=3_000)
+        env, of_the_paper(config, depth_shares=(1.0, 1.0), train_shallow_heads=True, buffer_transitions=3_000)
     ),
     "qldqn, shallow heads": lambda env, config: QLDQN(
         env, of_the_paper(config, train_shallow_heads=True, buffer_transitions=3_000, **LASTING_DISTANCES)
     ),
 }
-LASTING_DISTANCES: dict[str, Any] = {"shares": (0.7, 0.7), "prior": "train", "prior_steps": 80}
+LASTING_DISTANCES: dict[str, Any] = {"depth_shares": (0.7, 0.7), "prior": "train", "prior_steps": 80}
 """A poor prior: by a good one, or by the search's own, all distances are soon about zero, and no state is deep."""
 
 
@@ -138,8 +138,8 @@ def _at(mdp: al.MDP, state: int) -> TabularSimulator:
     ("shares", "depth"), [((), 1), ((0.0, 0.0), 1), ((1.0, 0.0), 2), ((1.0, 1.0), 3), ((2.0, -1.0), 2)]
 )
 def test_all_weight_on_one_depth_is_the_fixed_depth_agent_to_the_bit(shares: tuple[float, ...], depth: int) -> None:
-    adaptive = QLDQN(BREAKOUT, small_config(shares=shares), seed=5)
-    fixed = DQN(BREAKOUT, small_config(shares=shares), depth=depth, seed=5)
+    adaptive = QLDQN(BREAKOUT, small_config(depth_shares=shares), seed=5)
+    fixed = DQN(BREAKOUT, small_config(depth_shares=shares), depth=depth, seed=5)
     rounds = zip(adaptive.rounds(), fixed.rounds(), strict=False)
     for _ in range(120):
         mine, other = next(rounds)
@@ -203,7 +203,7 @@ def test_shares_follow_the_cost_of_searches(nodes: float) -> None:
 
 
 def test_more_worlds_than_one_take_turns_in_one_round() -> None:
-    agent = DQN(BREAKOUT, small_config(envs=3, update_period_steps=2, learning_starts_steps=12), seed=0)
+    agent = DQN(BREAKOUT, small_config(num_envs=3, update_period_steps=2, learning_starts_steps=12), seed=0)
     rounds = agent.rounds()
     updates = [len(next(rounds).updates) for _ in range(10)]
     assert agent.step == 30
@@ -211,7 +211,7 @@ def test_more_worlds_than_one_take_turns_in_one_round() -> None:
 
 
 def test_learn_needs_an_end_and_stops_at_it() -> None:
-    agent = DQN(BREAKOUT, small_config(envs=4))
+    agent = DQN(BREAKOUT, small_config(num_envs=4))
     with pytest.raises(ArgumentError, match="needs an end"):
         agent.learn()
     assert agent.learn(steps=10).step == 12
@@ -235,7 +235,7 @@ def test_predict_takes_batches_and_channels_in_either_place() -> None:
 
 def test_predict_on_a_simulator_searches_and_leaves_it_alone() -> None:
     agent = DQN(BREAKOUT, small_config(), depth=2, seed=2)
-    world = agent.sim.twin()
+    world = agent.sim.clone()
     world.reset(seed=1)
     before = world.pack(world.save())
     action, _ = agent.predict(world, deterministic=True)

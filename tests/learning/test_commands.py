@@ -39,12 +39,12 @@ def test_train_resume_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_settings_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
-    flags = ["--shares", "0.5", "0.25", "--shared-head", "True", "--prior", "self", "--discount", "0.9"]
+    flags = ["--depth-shares", "0.5", "0.25", "--shared-head", "True", "--prior", "self", "--discount", "0.9"]
     assert main(["train", BREAKOUT, "--steps", "16", "--seed", "4", "--out", str(run), *SMALL, *flags]) == 0
     described = json.loads((run / "config.json").read_text())
     config = described["config"]
     assert (described["agent"], described["env"], described["seed"]) == ("qldqn", BREAKOUT, 4)
-    assert (config["shares"], config["shared_head"], config["discount"]) == ([0.5, 0.25], True, 0.9)
+    assert (config["depth_shares"], config["shared_head"], config["discount"]) == ([0.5, 0.25], True, 0.9)
     assert config["batch_transitions"] == 32  # the preset's
 
 
@@ -65,8 +65,8 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         ([BREAKOUT, "--out", "RUN"], "needs an end"),
         (["--steps", "10", "--out", "RUN"], "needs a world"),
         (["MinAtar/Breakotu-v1", "--steps", "10", "--out", "RUN"], "no game"),
-        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "0"], "envs is wrong"),
-        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--envs", "many"], "--envs"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "0"], "num_envs is wrong"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "many"], "--num-envs"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "2"], "no fixed depth"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--device", "abacus"], "device cannot be used"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--network", "table"], "numbered states"),

@@ -51,7 +51,7 @@ def test_names_of_games_make_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_worlds_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
     config = config_for(env)
     assert config == dataclasses.replace(tabular(), max_episode_steps=1_000)  # as long as they go on by themselves
-    agent = QLDQN(env, dataclasses.replace(config, envs=2, learning_starts_steps=32))
+    agent = QLDQN(env, dataclasses.replace(config, num_envs=2, learning_starts_steps=32))
     assert agent.network.trunk.features == (16 if isinstance(env, str) else 64)
     assert agent.learn(steps=64).step == 64
 
@@ -97,10 +97,10 @@ def test_atari_explores_as_long_as_cleanrl() -> None:
 
 def test_minatar_is_as_published() -> None:
     config = minatar()
-    assert (config.learning_rate, config.square_decay, config.optimiser_epsilon) == (0.00025, 0.95, 0.01)
+    assert (config.learning_rate, config.second_moment_decay, config.optimizer_epsilon) == (0.00025, 0.95, 0.01)
     assert (config.batch_transitions, config.buffer_transitions, config.target_period_steps) == (32, 100_000, 1000)
     assert (config.epsilon_end, config.epsilon_anneal_steps, config.learning_starts_steps) == (0.1, 100_000, 5000)
-    assert (config.discount, config.hidden_units, config.optimiser) == (0.99, 128, "rmsprop")
+    assert (config.discount, config.hidden_units, config.optimizer) == (0.99, 128, "rmsprop")
 
 
 @pytest.mark.parametrize("config", PRESETS)
@@ -138,11 +138,11 @@ def test_a_description_of_another_kind_of_agent_is_refused(made: str, said: str,
 
 def test_another_number_of_worlds_than_was_saved_is_refused(tmp_path: Path) -> None:
     mdp = al.zoo.chain(n=5)
-    DQN(mdp, dataclasses.replace(config_for(mdp), envs=4)).save(tmp_path)
+    DQN(mdp, dataclasses.replace(config_for(mdp), num_envs=4)).save(tmp_path)
     description = json.loads((tmp_path / DESCRIPTION).read_text())
-    description["config"]["envs"] = 3
+    description["config"]["num_envs"] = 3
     (tmp_path / DESCRIPTION).write_text(json.dumps(description))
-    with pytest.raises(ArgumentError, match=r"expected envs = 4, got envs = 3"):
+    with pytest.raises(ArgumentError, match=r"expected num_envs = 4, got num_envs = 3"):
         load_agent(tmp_path, mdp)
 
 
@@ -150,20 +150,20 @@ def test_trees_deeper_than_the_memory_can_note_are_refused() -> None:
     mdp = al.zoo.chain(n=5)
     with pytest.raises(ArgumentError, match=r"0\.\.127, got 128"):
         DQN(mdp, depth=128)
-    deepest = DQN(mdp, dataclasses.replace(config_for(mdp), envs=1), depth=127)
+    deepest = DQN(mdp, dataclasses.replace(config_for(mdp), num_envs=1), depth=127)
     assert next(deepest.rounds()).decisions[0].depth == 127
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("envs", 0),
-        ("envs", 1.5),
+        ("num_envs", 0),
+        ("num_envs", 1.5),
         ("discount", 1.1),
-        ("shares", (float("nan"),)),
+        ("depth_shares", (float("nan"),)),
         ("learning_rate", 0.0),
         ("learning_rate", float("inf")),
-        ("square_decay", 1.0),
+        ("second_moment_decay", 1.0),
         ("batch_transitions", 0),
         ("threads", 0),
         ("network", "resnet"),
@@ -174,13 +174,13 @@ def test_trees_deeper_than_the_memory_can_note_are_refused() -> None:
         ("discount", "high"),
         ("learning_rate", "a"),
         ("learning_rate", 10**400),
-        ("shares", 0.3),
-        ("shares", None),
-        ("shares", "0.3"),
-        ("shares", (0.5,) * 127),
+        ("depth_shares", 0.3),
+        ("depth_shares", None),
+        ("depth_shares", "0.3"),
+        ("depth_shares", (0.5,) * 127),
         ("head_balance", None),
-        ("envs", True),
-        ("envs", np.array([4])),
+        ("num_envs", True),
+        ("num_envs", np.array([4])),
         ("overlap", "False"),
         ("life_loss_ends", "no"),
         ("shared_head", 0),
@@ -204,15 +204,15 @@ def test_no_setting_takes_what_is_no_value(field: Any) -> None:
 
 
 def test_numbers_of_numpy_are_taken_as_what_they_are() -> None:
-    plain = Config(envs=4, learning_rate=0.5, overlap=True, shares=(0.5, 0.25), discount=1.0)
+    plain = Config(num_envs=4, learning_rate=0.5, overlap=True, depth_shares=(0.5, 0.25), discount=1.0)
     given: dict[str, Any] = {
-        "envs": np.int64(4),
+        "num_envs": np.int64(4),
         "learning_rate": np.float32(0.5),
         "overlap": np.bool_(True),
-        "shares": [np.float64(0.5), np.float64(0.25)],
+        "depth_shares": [np.float64(0.5), np.float64(0.25)],
         "discount": 1,
     }
-    for config in (Config(**given), Config(**given | {"shares": np.array([0.5, 0.25])})):
+    for config in (Config(**given), Config(**given | {"depth_shares": np.array([0.5, 0.25])})):
         assert json.dumps(config.to_plain()) == json.dumps(plain.to_plain())
 
 

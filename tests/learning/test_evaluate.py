@@ -31,7 +31,11 @@ class Countdown(TabularSimulator):
     def step(self, action: int) -> Transition:
         made = super().step(action)
         return Transition(
-            made.observation, 1.0, 10.0, ended=bool(made.observation[0] == 0), over=bool(made.observation[0] == 0)
+            made.observation,
+            1.0,
+            10.0,
+            terminated=bool(made.observation[0] == 0),
+            episode_over=bool(made.observation[0] == 0),
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 from adalook.errors import AdalookError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.cpu.executors import TURN_SECONDS, quick_turns
-from adalook.learning.env_pool import Worlds
+from adalook.learning.env_pool import EnvPool
 from adalook.learning.learner import Learner
 from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -36,9 +36,9 @@ def test_ctrl_c_ends_the_round_first(overlap: bool) -> None:
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = DQN(BREAKOUT, small_config(overlap=overlap), seed=1).learn(steps=120)
-    step, update, finished = Worlds.step, Learner.update, list[float]()
+    step, update, finished = EnvPool.step, Learner.update, list[float]()
 
-    def stopped(worlds: Worlds, actions: Any) -> Any:
+    def stopped(worlds: EnvPool, actions: Any) -> Any:
         step(worlds, actions)
         raise KeyboardInterrupt
 
@@ -49,7 +49,7 @@ def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypat
         return updates
 
     with monkeypatch.context() as changed:
-        changed.setattr(Worlds, "step", stopped)
+        changed.setattr(EnvPool, "step", stopped)
         changed.setattr(Learner, "update", slow)
         with pytest.raises(KeyboardInterrupt):
             agent.learn(steps=8)

@@ -16,7 +16,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import Decision
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.env_pool import Episode, Worlds
+from adalook.learning.env_pool import EnvPool, Episode
 from adalook.learning.learner import Update
 from adalook.learning.runs.callbacks import EverySeconds, EverySteps, Reporter
 from adalook.learning.runs.loggers import JsonLines, ProgressLine, RunLog, TensorBoard
@@ -40,17 +40,17 @@ def round_of(step: int = 8, **changes: Any) -> Round:
 
 def test_a_truncated_episode_is_cut_off_but_not_ended() -> None:
     mdp = al.MDP(np.ones((2, 1)), np.array([[1], [0]]), 0.9)
-    worlds = Worlds(TabularSimulator(mdp, start=0), 1, seed=0, max_episode_steps=3)
+    worlds = EnvPool(TabularSimulator(mdp, start=0), 1, seed=0, max_episode_steps=3)
     seen = []
     for _ in range(6):
         (transition,), episodes = worlds.step([0])
-        seen.append((transition.ended, [episode.steps for episode in episodes]))
+        seen.append((transition.terminated, [episode.steps for episode in episodes]))
     assert seen == [(False, []), (False, []), (False, [3])] * 2
     assert worlds.observations.tolist() == [[0]]
 
 
 def test_what_is_stored_is_what_was_decided() -> None:
-    agent = QLDQN(BREAKOUT, small_config(train_shallow_heads=True, shares=(1.0,)), seed=0)
+    agent = QLDQN(BREAKOUT, small_config(train_shallow_heads=True, depth_shares=(1.0,)), seed=0)
     shown = agent.trainer.worlds.observations.copy()
     done = next(agent.rounds())
     replay = agent.trainer.replay
@@ -62,7 +62,7 @@ def test_what_is_stored_is_what_was_decided() -> None:
 
 
 def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:
-    agent = DQN(BREAKOUT, small_config(envs=1, learning_starts_steps=20, target_period_steps=25), seed=0)
+    agent = DQN(BREAKOUT, small_config(num_envs=1, learning_starts_steps=20, target_period_steps=25), seed=0)
     rounds, learner = agent.rounds(), agent.trainer.learner
     first = learner.target.weights()["trunk.conv.weight"].copy()
     for step in range(1, 26):

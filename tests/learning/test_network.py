@@ -11,7 +11,7 @@ import torch
 
 from adalook.errors import ArgumentError
 from adalook.learning.config import minatar
-from adalook.learning.cpu.optimizers import TorchOptimiser, make_optimiser
+from adalook.learning.cpu.optimizers import TorchOptimizer, make_optimizer
 from adalook.learning.networks import (
     ROWS_PER_PASS,
     Evaluator,
@@ -138,16 +138,16 @@ def test_worlds_that_do_not_fit_are_refused(trunk: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
-def test_compiled_optimisers_are_torchs_and_leave_heads_without_gradient_alone(kind: str) -> None:
-    config = dataclasses.replace(minatar(), optimiser=kind, learning_rate=0.01)
+def test_compiled_optimizers_are_torchs_and_leave_heads_without_gradient_alone(kind: str) -> None:
+    config = dataclasses.replace(minatar(), optimizer=kind, learning_rate=0.01)
     nets = [network(), network()]
-    compiled = make_optimiser(nets[0], config, CPU)
+    compiled = make_optimizer(nets[0], config, CPU)
     weights = list(nets[1].parameters())
     torchs = {
         "rmsprop": torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True),
-        "adam": torch.optim.Adam(weights, lr=0.01, betas=(config.momentum_decay, 0.95), eps=0.01),
+        "adam": torch.optim.Adam(weights, lr=0.01, betas=(config.first_moment_decay, 0.95), eps=0.01),
     }
-    reference = TorchOptimiser(nets[1], torchs[kind])
+    reference = TorchOptimizer(nets[1], torchs[kind])
     before = nets[0].weights()
     rng = np.random.default_rng(0)
     for _ in range(5):
@@ -155,9 +155,9 @@ def test_compiled_optimisers_are_torchs_and_leave_heads_without_gradient_alone(k
             name: torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32)) for name, weight in before.items()
         }
         gradients |= {"heads.3.weight": None, "heads.3.bias": None}
-        for optimiser in (compiled, reference):  # in two pieces, as gradients may come
+        for optimizer in (compiled, reference):  # in two pieces, as gradients may come
             for trunk in (True, False):
-                optimiser.step({name: g for name, g in gradients.items() if name.startswith("trunk") == trunk})
+                optimizer.step({name: g for name, g in gradients.items() if name.startswith("trunk") == trunk})
     ours, theirs = nets[0].weights(), nets[1].weights()
     for name in before:
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-4, atol=1e-6)
@@ -166,20 +166,21 @@ def test_compiled_optimisers_are_torchs_and_leave_heads_without_gradient_alone(k
 
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
 @pytest.mark.parametrize("compiled_first", [True, False])
-def test_a_run_may_move_between_optimisers_of_cpu_and_gpu(kind: str, compiled_first: bool) -> None:
-    config = dataclasses.replace(minatar(), optimiser=kind, learning_rate=0.01)
+def test_a_run_may_move_between_optimizers_of_cpu_and_gpu(kind: str, compiled_first: bool) -> None:
+    config = dataclasses.replace(minatar(), optimizer=kind, learning_rate=0.01)
     rng = np.random.default_rng(0)
     nets = [network(seed=seed) for seed in range(2)]
 
-    def torchs(net: QNetwork) -> TorchOptimiser:
+    def torchs(net: QNetwork) -> TorchOptimizer:
         weights = list(net.parameters())
         if kind == "rmsprop":
-            return TorchOptimiser(net, torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True))
-        return TorchOptimiser(
-            net, torch.optim.Adam(weights, lr=0.01, betas=(config.momentum_decay, config.square_decay), eps=0.01)
+            return TorchOptimizer(net, torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True))
+        return TorchOptimizer(
+            net,
+            torch.optim.Adam(weights, lr=0.01, betas=(config.first_moment_decay, config.second_moment_decay), eps=0.01),
         )
 
-    makers = [lambda net: make_optimiser(net, config, CPU), torchs]
+    makers = [lambda net: make_optimizer(net, config, CPU), torchs]
     here, there = (make(net) for make, net in zip(makers if compiled_first else reversed(makers), nets, strict=True))
     for last in (False, False, True):
         if last:
@@ -189,16 +190,16 @@ def test_a_run_may_move_between_optimisers_of_cpu_and_gpu(kind: str, compiled_fi
             name: None if "heads.3" in name else torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32))
             for name, weight in nets[0].weights().items()
         }
-        for optimiser in (here, there) if last else (here,):
-            optimiser.step(gradients)
+        for optimizer in (here, there) if last else (here,):
+            optimizer.step(gradients)
     assert here.state().keys() == there.state().keys()
     for name, weight in nets[0].weights().items():
         np.testing.assert_allclose(nets[1].weights()[name], weight, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
-def test_an_optimiser_goes_on_from_its_state(kind: str) -> None:
-    config = dataclasses.replace(minatar(), optimiser=kind)
+def test_an_optimizer_goes_on_from_its_state(kind: str) -> None:
+    config = dataclasses.replace(minatar(), optimizer=kind)
     rng = np.random.default_rng(0)
 
     def gradients() -> dict[str, Any]:
@@ -208,10 +209,10 @@ def test_an_optimiser_goes_on_from_its_state(kind: str) -> None:
         }
 
     first, second = network(), network(seed=5)
-    mine = make_optimiser(first, config, CPU)
+    mine = make_optimizer(first, config, CPU)
     for _ in range(3):
         mine.step(gradients())
-    other = make_optimiser(second, config, CPU)
+    other = make_optimizer(second, config, CPU)
     second.load_weights(first.weights())
     other.load_state(mine.state())
     same = gradients()

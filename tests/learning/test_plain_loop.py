@@ -21,10 +21,10 @@ def mean_return(env: Any, choose: Callable[[Any], int], episodes: int) -> float:
     returns = []
     for episode in range(episodes):
         observation, _ = env.reset(seed=1_000 + episode)
-        total, over = 0.0, False
-        while not over:
+        total, episode_over = 0.0, False
+        while not episode_over:
             observation, reward, terminated, truncated, _ = env.step(choose(observation))
-            total, over = total + float(reward), terminated or truncated
+            total, episode_over = total + float(reward), terminated or truncated
         returns.append(total)
     return float(np.mean(returns))
 
@@ -61,10 +61,10 @@ def test_minatar_is_played_far_better_than_by_chance_from_its_own_pictures() -> 
         epsilon_anneal_steps=3_000,
         learning_starts_steps=500,
         target_period_steps=200,
-        optimiser="adam",
+        optimizer="adam",
         learning_rate=5e-4,
-        optimiser_epsilon=1e-8,
-        square_decay=0.999,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
     )
     agent = DQN(BREAKOUT, config, seed=0).learn(steps=6_000)
     env = gymnasium.make(

@@ -15,7 +15,7 @@ from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
-PRIOR_ROUNDS = small_config().prior_steps // small_config().envs
+PRIOR_ROUNDS = small_config().prior_steps // small_config().num_envs
 
 
 def agent(**changes: Any) -> QLDQN:

@@ -63,7 +63,7 @@ def random_transition(replay, rng):
 
 
 def assert_same_batch(one, other):
-    for name in ("observations", "actions", "returns", "leaves", "depths", "ended"):
+    for name in ("observations", "actions", "returns", "leaves", "depths", "terminated"):
         left, right = getattr(one, name), getattr(other, name)
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)
@@ -79,9 +79,9 @@ def test_batches_hold_what_was_added_and_only_the_newest(depth):
     for i in range(400):
         matches = [k for k, t in enumerate(held) if np.array_equal(t[0], batch.observations[i])]
         assert len(matches) == 1
-        _, action, reward, leaf, level, ended, _ = held[matches[0]]
+        _, action, reward, leaf, level, terminated, _ = held[matches[0]]
         np.testing.assert_array_equal(batch.leaves[i], leaf)
-        assert (batch.actions[i], batch.depths[i], batch.ended[i]) == (action, level, ended)
+        assert (batch.actions[i], batch.depths[i], batch.terminated[i]) == (action, level, terminated)
         assert batch.returns[i] == np.float32(reward)
         seen.add(matches[0])
     assert len(seen) == len(held)  # 400 draws of at most 50: that any is missed has odds below 1 in 60
@@ -126,8 +126,8 @@ def test_several_transitions_of_one_step_share_their_frames():
 
 def test_truncation_is_not_termination():
     replay, frames = stacked_replay(), film(10)
-    replay.add(frames[:4], 0, 0.0, frames[1:5], 1, ended=False)
-    assert replay.sample(np.random.default_rng(0), 1).ended.tolist() == [False]
+    replay.add(frames[:4], 0, 0.0, frames[1:5], 1, terminated=False)
+    assert replay.sample(np.random.default_rng(0), 1).terminated.tolist() == [False]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_bad_transition_is_refused_and_leaves_no_trace(change, match):
         "reward_to_leaf": 0.0,
         "leaf_observation": np.ones((4, 5, 5), bool),
         "depth": 1,
-        "ended": False,
+        "terminated": False,
     }
     with pytest.raises(ArgumentError, match=match):
         replay.add(**good | change)

@@ -29,7 +29,7 @@ HABITS = Habits(
     tensorboard=False,
 )
 LAST_STEP = 900
-ATARI = {"envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
+ATARI = {"num_envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
 
 
 def random_stops(count: int, last: int, seed: int) -> list[int]:
@@ -60,7 +60,7 @@ def train(
         ("dqn2", {}),
         ("qldqn", {"nodes_per_step": 12.0, "shared_head": True, "learn_every_action": True}),
         ("qldqn", {"train_shallow_heads": True}),
-        ("qldqn", {"prior": "train", "optimiser": "adam", "head_balance": 0.5}),
+        ("qldqn", {"prior": "train", "optimizer": "adam", "head_balance": 0.5}),
     ],
 )
 def test_a_resumed_run_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str, changes: Any) -> None:

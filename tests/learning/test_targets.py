@@ -11,7 +11,7 @@ import torch
 
 from adalook.errors import DivergedError
 from adalook.learning.config import minatar
-from adalook.learning.cpu.optimizers import make_optimiser
+from adalook.learning.cpu.optimizers import make_optimizer
 from adalook.learning.learner import Learner, bootstrap_targets, head_weights
 from adalook.learning.networks import MinAtarTrunk, QNetwork
 from adalook.learning.replay.buffer import Batch
@@ -29,14 +29,14 @@ def learner(net: QNetwork, **changes: Any) -> Learner:
     return Learner(
         net,
         network(seed=8),
-        make_optimiser(net, config, CPU),
+        make_optimizer(net, config, CPU),
         discount=0.9,
         head_balance=config.head_balance,
         device=CPU,
     )
 
 
-def batch(depths: list[int], seed: int = 0, ended: bool = False) -> Batch:
+def batch(depths: list[int], seed: int = 0, terminated: bool = False) -> Batch:
     rng, n = np.random.default_rng(seed), len(depths)
     observations, leaves = ((rng.random((n, *SHAPE)) < 0.2).astype(np.uint8) for _ in range(2))
     return Batch(
@@ -45,7 +45,7 @@ def batch(depths: list[int], seed: int = 0, ended: bool = False) -> Batch:
         rng.normal(size=n).astype(np.float32),
         leaves,
         np.array(depths),
-        np.full(n, ended),
+        np.full(n, terminated),
     )
 
 
@@ -101,7 +101,7 @@ def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
         values[rows, torch.from_numpy(data.actions)], torch.from_numpy(wanted).float()
     )
     loss.backward()
-    reference.optimiser.step({name: weight.grad for name, weight in theirs.named_parameters()})
+    reference.optimizer.step({name: weight.grad for name, weight in theirs.named_parameters()})
     assert abs(update.loss - loss.item()) < 1e-6
     for name, weight in ours.weights().items():
         np.testing.assert_allclose(weight, theirs.weights()[name], atol=1e-6, err_msg=name)
@@ -120,7 +120,7 @@ def test_a_loss_that_is_no_number_ends_learning_before_the_weights_are_spoilt() 
 def test_ended_leaves_are_worth_their_return_alone() -> None:
     net = network()
     learn = learner(net)
-    data = batch([2, 2, 2], ended=True)
+    data = batch([2, 2, 2], terminated=True)
     chosen = net(torch.from_numpy(data.observations), 2).detach().numpy()[np.arange(3), data.actions]
     size = np.abs(chosen - data.returns)
     expected = np.where(size < 1, 0.5 * size**2, size - 0.5).mean()
@@ -139,7 +139,7 @@ def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:
     mixed = Batch(
         *(
             np.concatenate([getattr(rare, name), getattr(batch([1] * 7, seed=2), name)])
-            for name in ("observations", "actions", "returns", "leaves", "depths", "ended")
+            for name in ("observations", "actions", "returns", "leaves", "depths", "terminated")
         )
     )
     moves = []

@@ -131,9 +131,9 @@ def test_a_model_never_changes():
     mdp = al.zoo.maze(size=12)
     with pytest.raises(AttributeError, match="never changes"):
         mdp.discount = 0.5
-    for twin in (copy.deepcopy(mdp), pickle.loads(pickle.dumps(mdp))):
-        assert not twin.codes.flags.writeable
-        assert (al.solve(twin).values == al.solve(mdp).values).all()
+    for clone in (copy.deepcopy(mdp), pickle.loads(pickle.dumps(mdp))):
+        assert not clone.codes.flags.writeable
+        assert (al.solve(clone).values == al.solve(mdp).values).all()
 
 
 def test_a_function_may_change_its_argument():

@@ -119,7 +119,7 @@ def test_tables_agree_with_value_iteration_on_the_table(name):
         values = np.array(
             [
                 max(
-                    sum(p * (r + (0.0 if ended else 0.95 * values[t])) for p, t, r, ended in outcomes)
+                    sum(p * (r + (0.0 if terminated else 0.95 * values[t])) for p, t, r, terminated in outcomes)
                     for outcomes in actions.values()
                 )
                 for actions in table.values()

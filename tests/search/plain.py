@@ -21,7 +21,7 @@ def _hashed(content, depth):
 
 def plain_action_values(sim, root, depth, discount, seed=0, value_fn=hashed_values):
     """(A,) the value of each first action when the tree is cut at `depth`."""
-    world = sim.twin()
+    world = sim.clone()
 
     def below(state, height, path_return):
         """The best total over all paths that go on from `state`."""
@@ -34,13 +34,13 @@ def plain_action_values(sim, root, depth, discount, seed=0, value_fn=hashed_valu
         world.restore(state)
         transition = world.step(action)
         total = path_return + discount**height * transition.reward
-        if transition.ended or transition.over:
+        if transition.terminated or transition.episode_over:
             return total
         if height + 1 == depth:
             return total + discount**depth * float(value_fn(transition.observation[None], depth)[0])
         return below(world.save(), height + 1, total)
 
-    start = sim.branch(root.state, seed)
+    start = sim.reseed(root.state, seed)
     values = np.array([after(start, action, 0, 0.0) for action in range(sim.num_actions)])
     world.close()
     return values
@@ -48,12 +48,14 @@ def plain_action_values(sim, root, depth, discount, seed=0, value_fn=hashed_valu
 
 def plain_tree_nodes(sim, root, depth, seed=0):
     """How many steps a tree takes that merges nothing and does not go beyond ends."""
-    level, steps = [sim.branch(root.state, seed)], 0
+    level, steps = [sim.reseed(root.state, seed)], 0
     for _ in range(depth):
         states = [state for state in level for _ in range(sim.num_actions)]
         children = sim.expand(states, list(range(sim.num_actions)) * len(level))
         steps += len(states)
-        level = [state for state, ended in zip(children.states, children.ended, strict=True) if not ended]
+        level = [
+            state for state, terminated in zip(children.states, children.terminated, strict=True) if not terminated
+        ]
         if not level:
             break
     return steps
@@ -66,7 +68,7 @@ def roots_along(sim, count, every, seed=0):
     roots = []
     while len(roots) < count:
         for _ in range(every):
-            if sim.step(int(rng.integers(sim.num_actions))).over:
+            if sim.step(int(rng.integers(sim.num_actions))).episode_over:
                 sim.reset()
         roots.append(Root.of(sim))
     return roots

@@ -46,7 +46,7 @@ def assert_no_growth(world, searches, depth, allowed_bytes):
 
     def run(count, workers):
         for i in range(count):
-            if sim.step(int(rng.integers(sim.num_actions))).over:
+            if sim.step(int(rng.integers(sim.num_actions))).episode_over:
                 sim.reset()
             expander = workers if i % 2 else None
             search(sim, Root.of(sim), zero, FixedDepth(depth), discount=0.99, seed=i, expander=expander)

@@ -28,33 +28,35 @@ def play(sim, rng, steps):
     seen = []
     for _ in range(steps):
         transition = sim.step(int(rng.integers(sim.num_actions)))
-        seen.append((transition.observation.tobytes(), transition.reward, transition.ended, transition.over))
-        if transition.over:
+        seen.append(
+            (transition.observation.tobytes(), transition.reward, transition.terminated, transition.episode_over)
+        )
+        if transition.episode_over:
             seen.append(sim.reset().tobytes())
     return seen
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_fifty_searches_change_nothing(world):
-    sim, twin = WORLDS[world](), WORLDS[world]()
-    np.testing.assert_array_equal(sim.reset(seed=5), twin.reset(seed=5))
+    sim, clone = WORLDS[world](), WORLDS[world]()
+    np.testing.assert_array_equal(sim.reset(seed=5), clone.reset(seed=5))
     rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
     depth = 1 if world.startswith("Atari") else 2
     for i in range(50):
-        assert play(sim, rng, 3) == play(twin, other_rng, 3)
+        assert play(sim, rng, 3) == play(clone, other_rng, 3)
         search(sim, Root.of(sim), hashed_values, FixedDepth(depth), discount=0.99, seed=i)
-    assert play(sim, rng, 200) == play(twin, other_rng, 200)
+    assert play(sim, rng, 200) == play(clone, other_rng, 200)
 
 
 def test_searches_by_workers_change_nothing():
-    sim, twin = make_simulator("MinAtar/Asterix-v1"), make_simulator("MinAtar/Asterix-v1")
+    sim, clone = make_simulator("MinAtar/Asterix-v1"), make_simulator("MinAtar/Asterix-v1")
     rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
-    sim.reset(seed=5), twin.reset(seed=5)
+    sim.reset(seed=5), clone.reset(seed=5)
     with Workers(sim, 2) as workers:
         for i in range(50):
             search(sim, Root.of(sim), hashed_values, FixedDepth(2), discount=0.99, seed=i, expander=workers)
-            assert play(sim, rng, 3) == play(twin, other_rng, 3)
-    assert play(sim, rng, 200) == play(twin, other_rng, 200)
+            assert play(sim, rng, 3) == play(clone, other_rng, 3)
+    assert play(sim, rng, 200) == play(clone, other_rng, 200)
 
 
 class Dice(gymnasium.Env):
@@ -83,6 +85,6 @@ def test_the_tree_does_not_foresee_what_the_live_world_draws(world):
     hits = 0
     for i in range(200):
         sim.reset(seed=i)
-        foreseen = sim.expand([sim.branch(sim.save(), seed=i)], [0]).observations[0, 0]
+        foreseen = sim.expand([sim.reseed(sim.save(), seed=i)], [0]).observations[0, 0]
         hits += int(sim.step(0).observation[0] == foreseen)
     assert 0 < hits < 40

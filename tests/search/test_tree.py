@@ -139,18 +139,18 @@ def test_the_path_leads_to_the_value_and_to_the_leaf():
     sim = MinAtarSimulator("Asterix", sticky=0.2)
     for i, root in enumerate(roots_along(sim, 8, 11)):
         result = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, seed=i)
-        world, total, ended = sim.twin(), 0.0, False
-        world.restore(sim.branch(root.state, i))
+        world, total, terminated = sim.clone(), 0.0, False
+        world.restore(sim.reseed(root.state, i))
         for step, action in enumerate(result.path):
             transition = world.step(action)
             total += 0.9**step * transition.reward
-            ended = transition.ended
+            terminated = transition.terminated
         leaf = result.leaf()
         assert result.path[0] == result.action
         assert leaf.return_to_leaf == total
-        assert leaf.ended == ended
+        assert leaf.terminated == terminated
         np.testing.assert_array_equal(leaf.observation, transition.observation)
-        bonus = 0.0 if ended else 0.9**leaf.depth * hashed_values(leaf.observation[None], leaf.depth)[0]
+        bonus = 0.0 if terminated else 0.9**leaf.depth * hashed_values(leaf.observation[None], leaf.depth)[0]
         assert result.value == total + bonus
 
 
@@ -163,7 +163,9 @@ def test_every_level_is_the_search_to_that_depth():
             np.testing.assert_array_equal(level.action_values, expected)
             for action in range(3):
                 leaf = deep.leaf(action, level.depth)
-                bonus = 0.0 if leaf.ended else 0.9**level.depth * hashed_values(leaf.observation[None], level.depth)[0]
+                bonus = (
+                    0.0 if leaf.terminated else 0.9**level.depth * hashed_values(leaf.observation[None], level.depth)[0]
+                )
                 assert leaf.return_to_leaf + bonus == level.action_values[action]
 
 
@@ -184,7 +186,7 @@ def test_ties_with_a_leaf_that_ended_above_go_to_the_leaf_of_the_level():
     sim = Wired(nexts, np.zeros((4, 2)), ends)
     result = search(sim, begin(sim), zero, FixedDepth(3), discount=0.9, every_level=True)
     assert result.path == (0, 1, 0)
-    assert not result.leaf().ended
+    assert not result.leaf().terminated
     assert result.levels[1].leaf_ended.all()  # at depth 2 both are leaves, and the ended one is the first
     costly = Wired(nexts, [[0, 0], [0, 0], [0, 0], [-1, -1]], ends)
     assert search(costly, begin(costly), zero, FixedDepth(3), discount=0.9).path == (0, 0)
@@ -238,7 +240,7 @@ def test_a_beam_costs_as_much_at_every_level_and_bounds_values_from_below(width)
         assert narrow.value > -np.inf
         for action in range(4):  # even an action that the beam has dropped has a leaf at some level
             leaf = narrow.leaf(action)
-            assert leaf.ended or leaf.return_to_leaf <= narrow.levels[leaf.depth - 1].action_values[action] + 1.0
+            assert leaf.terminated or leaf.return_to_leaf <= narrow.levels[leaf.depth - 1].action_values[action] + 1.0
 
 
 def test_a_beam_keeps_the_most_valuable_nodes():

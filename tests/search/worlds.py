@@ -30,8 +30,8 @@ class Graph(Simulator):
     def step(self, action):
         reward = float(self._rewards[self._state, action])
         self._state = int(self._next[self._state, action])
-        ended = bool(self._ends[self._state])
-        return Transition(self.observe(), reward, reward, ended, ended)
+        terminated = bool(self._ends[self._state])
+        return Transition(self.observe(), reward, reward, terminated, terminated)
 
     def save(self):
         return self._state

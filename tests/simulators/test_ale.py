@@ -45,7 +45,7 @@ def test_observations_are_what_the_usual_wrappers_make_of_ale(game: str, rom: st
         apart = np.abs(transition.observation.astype(int) - stack)
         assert apart.max() <= 1
         differing += int(np.count_nonzero(apart[-1]))
-        assert (transition.score, transition.ended) == (score, ale.game_over())
+        assert (transition.raw_reward, transition.terminated) == (score, ale.game_over())
     assert differing < 100 * 84 * 84 / 500
 
 
@@ -69,21 +69,21 @@ def play_until(sim: AtariSimulator, wanted: str, limit: int = 3000) -> Any:
         transition = sim.step(action)
         if getattr(transition, wanted):
             return before, action, transition
-        assert not transition.over
+        assert not transition.episode_over
     raise AssertionError(f"nothing {wanted} in {limit} steps")
 
 
 def test_a_lost_life_ends_only_if_asked_for() -> None:
     sim = AtariSimulator("ALE/Breakout-v5", life_loss_ends=True)
     sim.reset(seed=0)
-    before, action, transition = play_until(sim, "ended")
-    assert not transition.over
-    assert sim.expand([before], [action]).ended.tolist() == [True]
+    before, action, transition = play_until(sim, "terminated")
+    assert not transition.episode_over
+    assert sim.expand([before], [action]).terminated.tolist() == [True]
     lenient = AtariSimulator("ALE/Breakout-v5")
-    assert lenient.expand([before], [action]).ended.tolist() == [False]
+    assert lenient.expand([before], [action]).terminated.tolist() == [False]
     lenient.reset(seed=0)
-    _, _, transition = play_until(lenient, "ended")
-    assert transition.over
+    _, _, transition = play_until(lenient, "terminated")
+    assert transition.episode_over
 
 
 def test_rewards_are_clipped_and_scores_are_not() -> None:
@@ -91,21 +91,21 @@ def test_rewards_are_clipped_and_scores_are_not() -> None:
     sim.reset(seed=0)
     before, action, transition = play_until(sim, "reward")
     assert abs(transition.reward) == 1
-    assert abs(transition.score) > 1
+    assert abs(transition.raw_reward) > 1
     assert sim.expand([before], [action]).rewards.tolist() == [transition.reward]
-    assert AtariSimulator("ALE/SpaceInvaders-v5").expand([before], [action]).rewards.tolist() == [transition.score]
+    assert AtariSimulator("ALE/SpaceInvaders-v5").expand([before], [action]).rewards.tolist() == [transition.raw_reward]
 
 
 def test_the_time_limit_truncates_the_live_world_and_no_tree() -> None:
     sim = AtariSimulator("ALE/Pong-v5", noop_max=0, max_frames=12)
     sim.reset(seed=0)
-    assert [sim.step(0).over for _ in range(2)] == [False, False]
+    assert [sim.step(0).episode_over for _ in range(2)] == [False, False]
     root = sim.save()
     last = sim.step(0)
-    assert (last.over, last.ended) == (True, False)
+    assert (last.episode_over, last.terminated) == (True, False)
     child = sim.expand([root], [0])
-    assert child.ended.tolist() == [False]
-    assert sim.expand(child.states, [0]).ended.tolist() == [False]
+    assert child.terminated.tolist() == [False]
+    assert sim.expand(child.states, [0]).terminated.tolist() == [False]
 
 
 def test_starts_differ_by_seed_and_repeat_with_it() -> None:

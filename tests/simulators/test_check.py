@@ -58,8 +58,8 @@ class SavesByReference(WindyWalk):
         super().restore(state[:3])
         self.trail = state[3]
 
-    def branch(self, state: Any, seed: int) -> Any:
-        return *super().branch(state[:3], seed), state[3]
+    def reseed(self, state: Any, seed: int) -> Any:
+        return *super().reseed(state[:3], seed), state[3]
 
 
 class ForgetsSpeed(WindyWalk):
@@ -130,7 +130,11 @@ class ShowsOldScreen(WindyWalk):
     def step(self, action: int) -> Any:
         transition = super().step(action)
         return type(transition)(
-            self.draw(), transition.reward, transition.score, ended=transition.ended, over=transition.over
+            self.draw(),
+            transition.reward,
+            transition.raw_reward,
+            terminated=transition.terminated,
+            episode_over=transition.episode_over,
         )
 
 
@@ -163,7 +167,7 @@ class ExpandIsRandom(WindyWalk):
     """Its children draw from a generator that belongs to no state."""
 
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
-        fresh = [self.branch(state, seed=int(np.random.default_rng().integers(2**32))) for state in states]
+        fresh = [self.reseed(state, seed=int(np.random.default_rng().integers(2**32))) for state in states]
         return super().expand(fresh, actions, out)
 
 
@@ -173,14 +177,14 @@ class KeyIsThePlace(WindyWalk):
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
         children = super().expand(states, actions, out)
         keys = [bytes([child[0]]) for child in children.states]
-        return Children(children.states, children.observations, children.rewards, children.ended, keys)
+        return Children(children.states, children.observations, children.rewards, children.terminated, keys)
 
     def observe(self) -> Any:
         return np.array([self.place, 0], np.float32)
 
 
 class NeverBranches(WindyWalk):
-    def branch(self, state: Any, seed: int) -> Any:
+    def reseed(self, state: Any, seed: int) -> Any:
         return state
 
 
@@ -193,7 +197,7 @@ class BranchForesees(WindyWalk):
     def restore(self, state: Any) -> None:
         super().restore(state[:3])
 
-    def branch(self, state: Any, seed: int) -> Any:
+    def reseed(self, state: Any, seed: int) -> Any:
         return *state[:3], seed + 1
 
 
@@ -244,17 +248,27 @@ class StepAndExpandDisagree(WindyWalk):
 
     def step(self, action: int) -> Any:
         transition = super().step(action)
-        return type(transition)(transition.observation, 1.0, 1.0, ended=transition.ended, over=transition.over)
+        return type(transition)(
+            transition.observation, 1.0, 1.0, terminated=transition.terminated, episode_over=transition.episode_over
+        )
 
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
         children = super().expand(states, actions, out)
-        return Children(children.states, children.observations, children.rewards - 2, children.ended, children.keys)
+        return Children(
+            children.states, children.observations, children.rewards - 2, children.terminated, children.keys
+        )
 
 
 class NotANumber(WindyWalk):
     def step(self, action: int) -> Any:
         transition = super().step(action)
-        return type(transition)(transition.observation, float("nan"), 0.0, ended=transition.ended, over=transition.over)
+        return type(transition)(
+            transition.observation,
+            float("nan"),
+            0.0,
+            terminated=transition.terminated,
+            episode_over=transition.episode_over,
+        )
 
 
 class SeedCountsForNothing(WindyWalk):
@@ -274,12 +288,12 @@ class BeginsTheSameAgain(WindyWalk):
 class BranchDrawsAsLive(WindyWalk):
     """A tree with the seed of the live world draws what that has drawn."""
 
-    def branch(self, state: Any, seed: int) -> Any:
+    def reseed(self, state: Any, seed: int) -> Any:
         return *state[:2], np.random.default_rng(seed).bit_generator.state
 
 
 class BranchIgnoresItsSeed(WindyWalk):
-    def branch(self, state: Any, seed: int) -> Any:
+    def reseed(self, state: Any, seed: int) -> Any:
         return *state[:2], np.random.default_rng(1234567).bit_generator.state
 
 
@@ -319,13 +333,19 @@ class KeyForgetsTheEnd(WindyWalk):
     def step(self, action: int) -> Any:
         self.tired = self.speed == 3 and action == 2
         transition = super().step(action)
-        ended = transition.ended or self.tired
-        return type(transition)(transition.observation, transition.reward, transition.score, ended=ended, over=ended)
+        terminated = transition.terminated or self.tired
+        return type(transition)(
+            transition.observation,
+            transition.reward,
+            transition.raw_reward,
+            terminated=terminated,
+            episode_over=terminated,
+        )
 
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
         children = super().expand(states, actions, out)
         keys = [shown.tobytes() for shown in children.observations]
-        return Children(children.states, children.observations, children.rewards, children.ended, keys)
+        return Children(children.states, children.observations, children.rewards, children.terminated, keys)
 
 
 FAULTS = {

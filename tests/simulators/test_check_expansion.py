@@ -61,7 +61,7 @@ class LeavesPayNothing(WindyWalk):
 
 class LeavesNeverEnd(WindyWalk):
     def expand_leaves(self, states: Any, actions: Any, out: Any = None) -> Any:
-        return changed(self.expand(states, actions, out), states=[], keys=[], ended=np.zeros(len(states), bool))
+        return changed(self.expand(states, actions, out), states=[], keys=[], terminated=np.zeros(len(states), bool))
 
 
 class LeavesAreBlind(WindyWalk):
@@ -155,9 +155,9 @@ class HiddenSide(WindyWalk):
 
     def step(self, action: int) -> Any:
         self.place += action - 1
-        ended = abs(self.place) >= 3
-        reward = float((self.place > 0) == bool(self.side)) if ended else 0.0
-        return Transition(self.observe(), reward, reward, ended=ended, over=ended)
+        terminated = abs(self.place) >= 3
+        reward = float((self.place > 0) == bool(self.side)) if terminated else 0.0
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated)
 
     def save(self) -> Any:
         return *super().save(), self.side
@@ -166,8 +166,8 @@ class HiddenSide(WindyWalk):
         super().restore(state[:3])
         self.side = state[3]
 
-    def branch(self, state: Any, seed: int) -> Any:
-        return *super().branch(state[:3], seed), state[3]
+    def reseed(self, state: Any, seed: int) -> Any:
+        return *super().reseed(state[:3], seed), state[3]
 
 
 def test_what_reset_drew_is_no_secret() -> None:

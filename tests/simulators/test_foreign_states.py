@@ -17,7 +17,7 @@ TABULAR = ("chain", "maze")
 
 USES: dict[str, Callable[[Simulator, Any], Any]] = {
     "restore": lambda sim, state: sim.restore(state),
-    "branch": lambda sim, state: sim.branch(state, 1),
+    "reseed": lambda sim, state: sim.reseed(state, 1),
     "expand": lambda sim, state: sim.expand([sim.save(), state], [0, 0]),
     "expand_leaves": lambda sim, state: sim.expand_leaves([sim.save(), state], [0, 0]),
     "pack": lambda sim, state: sim.pack(state),
@@ -65,7 +65,7 @@ def test_an_mdp_refuses_states_that_it_does_not_have() -> None:
 def test_a_twin_takes_the_states_of_its_original() -> None:
     for name in NAMES:
         sim = world(name)
-        twin = sim.twin()
-        twin.restore(sim.save())
-        assert twin.pack(twin.save()) == sim.pack(sim.save())
-        twin.close()
+        clone = sim.clone()
+        clone.restore(sim.save())
+        assert clone.pack(clone.save()) == sim.pack(sim.save())
+        clone.close()

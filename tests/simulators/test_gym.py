@@ -59,10 +59,14 @@ def test_live_steps_are_those_of_the_environment() -> None:
         assert np.array_equal(sim.reset(seed=5).ravel(), np.ravel(seen))
         for action in np.random.default_rng(0).integers(sim.num_actions, size=200):
             transition = sim.step(int(action))
-            seen, reward, ended, truncated, _ = env.step(action)
+            seen, reward, terminated, truncated, _ = env.step(action)
             assert np.array_equal(transition.observation.ravel(), np.ravel(seen))
-            assert (transition.reward, transition.ended, transition.over) == (reward, ended, ended or truncated)
-            if transition.over:
+            assert (transition.reward, transition.terminated, transition.episode_over) == (
+                reward,
+                terminated,
+                terminated or truncated,
+            )
+            if transition.episode_over:
                 seen, _ = env.reset()
                 assert np.array_equal(sim.reset().ravel(), np.ravel(seen))
 
@@ -71,11 +75,11 @@ def test_the_time_limit_is_the_live_worlds() -> None:
     sim = GymSimulator("MountainCar-v0")  # 200 steps
     sim.reset(seed=0)
     for _ in range(199):
-        assert not sim.step(1).over
+        assert not sim.step(1).episode_over
     root = sim.save()
     last = sim.step(1)
-    assert (last.over, last.ended) == (True, False)
-    assert sim.expand([root], [1]).ended.tolist() == [False]
+    assert (last.episode_over, last.terminated) == (True, False)
+    assert sim.expand([root], [1]).terminated.tolist() == [False]
 
 
 def test_an_environment_is_copied_and_left_alone() -> None:
@@ -114,7 +118,7 @@ def test_states_of_objects_cannot_be_packed_and_do_not_merge() -> None:
 def test_bumping_into_walls_merges() -> None:
     sim = GymSimulator("FrozenLake-v1", is_slippery=False)
     sim.reset(seed=0)
-    children = sim.expand([sim.branch(sim.save(), 0)] * 4, range(4))  # left and up leave the corner where it is
+    children = sim.expand([sim.reseed(sim.save(), 0)] * 4, range(4))  # left and up leave the corner where it is
     assert children.keys[0] == children.keys[3]
     assert len(set(children.keys)) == 3
 
@@ -122,7 +126,7 @@ def test_bumping_into_walls_merges() -> None:
 def test_trees_of_a_slippery_lake_follow_its_chances() -> None:
     sim = GymSimulator("FrozenLake-v1")
     sim.reset(seed=0)
-    children = sim.expand([sim.branch(sim.save(), seed) for seed in range(600)], [2] * 600)
+    children = sim.expand([sim.reseed(sim.save(), seed) for seed in range(600)], [2] * 600)
     shares = np.bincount(children.observations.ravel(), minlength=5)[[0, 1, 4]] / 600
     assert np.abs(shares - 1 / 3).max() < 4 * 0.48 / np.sqrt(600)
 

@@ -127,8 +127,8 @@ def test_trees_draw_from_generators_of_their_own_wherever_those_are(kind: Any) -
     for _ in range(3):
         sim.step(0)
     state = sim.save()
-    lines = [rewards(sim, sim.branch(state, seed)) for seed in range(6)]
-    assert rewards(sim, sim.branch(state, 1)) == lines[1]
+    lines = [rewards(sim, sim.reseed(state, seed)) for seed in range(6)]
+    assert rewards(sim, sim.reseed(state, 1)) == lines[1]
     unbranched = rewards(sim, state)
     live = tuple(sim.step(0).reward for _ in range(5))
     assert unbranched == live
@@ -162,7 +162,7 @@ def test_plain_generators_can_be_packed() -> None:
         sim.reset(seed=1)
         sim.step(0)
         state = sim.unpack(sim.pack(sim.save()))
-        assert rewards(sim.twin(), state) == rewards(sim, sim.save())  # type: ignore[arg-type]
+        assert rewards(sim.clone(), state) == rewards(sim, sim.save())  # type: ignore[arg-type]
 
 
 class OwnCopy(Cup):
@@ -327,6 +327,6 @@ class LastActionPays(Walk):
 def test_keys_leave_out_the_last_action_of_toy_text_only() -> None:
     sim = GymSimulator(LastActionPays())
     sim.reset(seed=0)
-    children = sim.expand([sim.branch(sim.save(), 0)] * 2, [0, 1])
+    children = sim.expand([sim.reseed(sim.save(), 0)] * 2, [0, 1])
     assert len(set(children.keys)) == 2
     check_simulator(sim)

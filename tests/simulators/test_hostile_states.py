@@ -144,7 +144,7 @@ def test_damage_never_goes_unnoticed(name: str) -> None:
     sim, rng = make(name), random.Random(1)
     sim.reset(seed=0)
     sim.step(0)
-    for state in (sim.save(), sim.branch(sim.save(), 3)):
+    for state in (sim.save(), sim.reseed(sim.save(), 3)):
         data = sim.pack(state)
         for _ in range(300):
             if (bad := mangled(data, rng)) != data:
@@ -167,7 +167,7 @@ def test_forged_minatar_states_are_refused_or_can_be_played(game: str) -> None:
     for _ in range(30):
         sim.step(0)
     refused = 0
-    for state in (sim.save(), sim.branch(sim.save(), 3)):
+    for state in (sim.save(), sim.reseed(sim.save(), 3)):
         content = sim.pack(state)[16:]
         for _ in range(300):
             try:

@@ -12,9 +12,11 @@ from tests.simulators.worlds import WORLDS, make
 def look_ahead(sim: Simulator, rounds: int) -> None:
     actions = list(range(sim.num_actions))
     for seed in range(rounds):
-        root = sim.save() if seed % 2 else sim.branch(sim.save(), seed)
+        root = sim.save() if seed % 2 else sim.reseed(sim.save(), seed)
         children = sim.expand([root] * len(actions), actions)
-        alive = [child for child, ended in zip(children.states, children.ended, strict=True) if not ended][:1]
+        alive = [
+            child for child, terminated in zip(children.states, children.terminated, strict=True) if not terminated
+        ][:1]
         sim.expand(alive, actions[: len(alive)])
 
 
@@ -22,20 +24,20 @@ def next_steps(sim: Simulator, actions: list[int]) -> list[tuple[bytes, float, f
     seen = []
     for action in actions:
         t = sim.step(action)
-        seen.append((t.observation.tobytes(), t.reward, t.score, t.ended, t.over))
-        if t.over:
+        seen.append((t.observation.tobytes(), t.reward, t.raw_reward, t.terminated, t.episode_over))
+        if t.episode_over:
             seen.append((sim.reset().tobytes(), 0.0, 0.0, False, False))
     return seen
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_next_200_steps_are_those_of_a_twin_that_never_looked(name: str) -> None:
-    sim, twin = make(name), make(name)
+    sim, clone = make(name), make(name)
     rng = np.random.default_rng(4)
     warm_up, after = ([int(a) for a in rng.integers(sim.num_actions, size=n)] for n in (25, 200))
-    for world in (sim, twin):
+    for world in (sim, clone):
         world.reset(seed=9)
         next_steps(world, warm_up)
     look_ahead(sim, rounds=50)
-    assert next_steps(sim, after) == next_steps(twin, after)
-    assert sim.pack(sim.save()) == twin.pack(twin.save())
+    assert next_steps(sim, after) == next_steps(clone, after)
+    assert sim.pack(sim.save()) == clone.pack(clone.save())

@@ -90,10 +90,10 @@ def test_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_simulators_travel_to_other_processes_as_twins(name: str) -> None:
     sim = make(name)
     sim.reset(seed=1)
-    twin = pickle.loads(pickle.dumps(sim))  # what multiprocessing does
-    assert type(twin) is type(sim)
-    state = sim.branch(sim.save(), 2)
-    there = twin.expand([twin.unpack(sim.pack(state))] * 2, [0, 1])
+    clone = pickle.loads(pickle.dumps(sim))  # what multiprocessing does
+    assert type(clone) is type(sim)
+    state = sim.reseed(sim.save(), 2)
+    there = clone.expand([clone.unpack(sim.pack(state))] * 2, [0, 1])
     here = sim.expand([state] * 2, [0, 1])
     assert there.observations.tobytes() == here.observations.tobytes()
     assert there.keys == here.keys

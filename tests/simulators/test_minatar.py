@@ -38,10 +38,10 @@ def test_the_live_world_plays_as_minatar_does(original: Any, game: str, sticky: 
     assert sim.num_actions == len(actions)
     for action in np.random.default_rng(0).integers(len(actions), size=600):
         transition = sim.step(action)
-        reward, ended = env.act(actions[action])
-        assert (transition.reward, transition.ended, transition.over) == (reward, ended, ended)
+        reward, terminated = env.act(actions[action])
+        assert (transition.reward, transition.terminated, transition.episode_over) == (reward, terminated, terminated)
         assert np.array_equal(transition.observation, env.state().transpose(2, 0, 1))
-        if ended:
+        if terminated:
             env.reset()
             assert np.array_equal(sim.reset(), env.state().transpose(2, 0, 1))
 
@@ -68,11 +68,11 @@ def test_copies_equal_deepcopies(game: str, ramping: bool) -> None:
         action = int(rng.integers(sim.num_actions))
         child = sim.expand([sim.save()], [action])
         deep.random.rand()  # whether to stick
-        reward, ended = deep.act(sim._actions[action])
+        reward, terminated = deep.act(sim._actions[action])
         other.restore(child.states[0])
         assert attributes(other._live) == attributes(deep)
-        assert (child.rewards[0], child.ended[0]) == (reward, ended)
-        if sim.step(action).over:
+        assert (child.rewards[0], child.terminated[0]) == (reward, terminated)
+        if sim.step(action).episode_over:
             sim.reset()
 
 
@@ -82,7 +82,7 @@ def test_trees_draw_their_own_randomness() -> None:
     sim.reset(seed=0)
     traces = set()
     for seed in range(10):
-        state, trace = sim.branch(sim.save(), seed), b""
+        state, trace = sim.reseed(sim.save(), seed), b""
         for _ in range(15):
             children = sim.expand([state], [0])
             state, trace = children.states[0], trace + children.observations.tobytes()
@@ -98,7 +98,7 @@ def test_a_sticky_step_of_a_branch_repeats_as_often_as_it_should() -> None:
     while sim.save().last_action != 1:  # left
         sim.step(1)
     state = sim.save()
-    children = sim.expand([sim.branch(state, seed) for seed in range(2000)], [2] * 2000)
+    children = sim.expand([sim.reseed(state, seed) for seed in range(2000)], [2] * 2000)
     repeated = np.mean([child.last_action == 1 for child in children.states])
     assert abs(repeated - 0.3) < 4 * 0.46 / np.sqrt(2000)
 
@@ -107,7 +107,7 @@ def test_the_last_action_keeps_nodes_apart_only_if_actions_stick() -> None:
     for sticky, distinct in ((0.0, 1), (0.1, 2)):
         sim = MinAtarSimulator("MinAtar/Breakout-v0", sticky=sticky)
         sim.reset(seed=0)
-        root = sim.branch(sim.save(), 0)
+        root = sim.reseed(sim.save(), 0)
         children = sim.expand([root] * 2, [2, 4])  # up and down do nothing in Breakout
         assert len(set(children.keys)) == distinct
 
@@ -133,7 +133,7 @@ def test_damaged_states_are_refused() -> None:
 def test_unbranched_states_foresee_and_branched_ones_do_not_carry_the_live_generator() -> None:
     sim = MinAtarSimulator("Freeway")
     sim.reset(seed=0)
-    assert sim.branch(sim.save(), 1).randomness == Randomness.branch(1)
+    assert sim.reseed(sim.save(), 1).randomness == Randomness.reseed(1)
     child = sim.expand([sim.save()], [0]).states[0]
     sim.step(0)
     assert sim.pack(sim.save()) == sim.pack(child)

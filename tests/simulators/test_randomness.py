@@ -15,7 +15,7 @@ from adalook.simulators.randomness import Randomness
 def test_numbers_are_uniform_within_a_step_and_across_steps_and_seeds() -> None:
     within = Randomness.live(0).draws().rand(5000)
     across = [Randomness(1, step).draws().random() for step in range(5000)]
-    seeds = [Randomness.branch(seed).draws().random() for seed in range(5000)]
+    seeds = [Randomness.reseed(seed).draws().random() for seed in range(5000)]
     for numbers in (within, across, seeds):
         assert stats.kstest(numbers, "uniform").pvalue > 1e-3
 
@@ -28,7 +28,7 @@ def test_whole_numbers_cover_their_range_evenly() -> None:
 
 
 def test_steps_and_streams_differ() -> None:
-    live, tree = Randomness.live(0), Randomness.branch(0)
+    live, tree = Randomness.live(0), Randomness.reseed(0)
     firsts = {r.draws().random() for r in (live, tree, live.next(), tree.next(), Randomness.live(1))}
     assert len(firsts) == 5
     assert live.draws().random() == Randomness.live(0).draws().random()

@@ -17,9 +17,9 @@ def test_a_deterministic_model_moves_as_it_says() -> None:
     children = sim.expand([sim.save()] * 2, [0, 1])
     assert children.observations.tolist() == [[1], [0]]
     assert children.rewards.tolist() == [2.0, 0.0]
-    assert not children.ended.any()
+    assert not children.terminated.any()
     step = sim.step(1)
-    assert (step.observation.tolist(), step.reward, step.ended, step.over) == ([0], 0.0, False, False)
+    assert (step.observation.tolist(), step.reward, step.terminated, step.episode_over) == ([0], 0.0, False, False)
 
 
 def test_branches_follow_the_models_chances() -> None:
@@ -28,7 +28,7 @@ def test_branches_follow_the_models_chances() -> None:
     sim = TabularSimulator(mdp, start=0)
     sim.reset(seed=0)
     draws = 4000
-    children = sim.expand([sim.branch(sim.save(), seed) for seed in range(draws)], [0] * draws)
+    children = sim.expand([sim.reseed(sim.save(), seed) for seed in range(draws)], [0] * draws)
     shares = np.bincount(children.observations.ravel(), minlength=3) / draws
     assert np.abs(shares - row).max() < 4 * 0.5 / np.sqrt(draws)  # four standard deviations
 
@@ -43,7 +43,7 @@ def test_live_steps_follow_the_models_chances() -> None:
 
 def test_nodes_of_one_depth_share_their_randomness() -> None:
     sim = TabularSimulator(al.zoo.garnet(20, 3, 3, seed=0), start=0)
-    root = sim.branch(sim.save(), seed=1)
+    root = sim.reseed(sim.save(), seed=1)
     level = sim.expand([root] * 3, range(3)).states
     assert len({state.randomness for state in level}) == 1
     assert level[0].randomness != root.randomness
@@ -51,7 +51,7 @@ def test_nodes_of_one_depth_share_their_randomness() -> None:
 
 def test_equal_states_of_a_deterministic_model_have_equal_keys_in_any_tree() -> None:
     sim = TabularSimulator(al.zoo.chain(n=5), start=2)
-    one, other = (sim.expand([sim.branch(sim.save(), seed)], [0]).keys for seed in (1, 2))
+    one, other = (sim.expand([sim.reseed(sim.save(), seed)], [0]).keys for seed in (1, 2))
     assert one == other
 
 
@@ -81,5 +81,5 @@ def test_damaged_states_are_refused(data: bytes) -> None:
 
 def test_packing_keeps_all() -> None:
     sim = TabularSimulator(al.zoo.maze(size=8))
-    state: TabularState = sim.branch(sim.save(), 5)
+    state: TabularState = sim.reseed(sim.save(), 5)
     assert sim.unpack(sim.pack(state)) == state

@@ -57,4 +57,4 @@ WORLDS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def make(name: str) -> Simulator:
     world, options = WORLDS[name]
-    return make_simulator(world.twin() if isinstance(world, Simulator) else world, **options)
+    return make_simulator(world.clone() if isinstance(world, Simulator) else world, **options)

@@ -225,7 +225,7 @@ def _new_agent(options: Train) -> Any:
     if kind == "dqn":
         return DQN(options.env, config, depth=depth, seed=seed)
     if options.depth is not None:
-        raise ArgumentError("qldqn has no fixed depth", remedy="set --shares, or use --agent dqn")
+        raise ArgumentError("qldqn has no fixed depth", remedy="set --depth-shares, or use --agent dqn")
     return QLDQN(options.env, config, seed=seed)
 
 

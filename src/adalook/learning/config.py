@@ -10,12 +10,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from adalook import _validation as settings
+from adalook import _validation as validation
 from adalook.errors import ArgumentError
 from adalook.learning.numbered import num_states_of
 
 Network = Literal["nature", "minatar", "mlp", "table"]
-Optimiser = Literal["adam", "rmsprop"]
+Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
 
 DEEPEST = 127
@@ -27,7 +27,7 @@ class Config:
     """What a run can be told. The CLI's flags are these fields, and their help is these comments."""
 
     # The worlds
-    envs: int = 8
+    num_envs: int = 8
     """Worlds that act together, so that their leaves share passes through the network."""
     life_loss_ends: bool = True
     """A lost life ends the value of a state, in training and in the tree alike (worlds without lives ignore it)."""
@@ -63,7 +63,7 @@ class Config:
     0: the shares are given (the paper's)."""
     deepest_tree: int = 5
     """No tree grows deeper than this, if θ follows the cost."""
-    shares: tuple[float, ...] = (0.3, 0.1)
+    depth_shares: tuple[float, ...] = (0.3, 0.1)
     """If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than 1,
     2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never."""
     ranked_transitions: int = 1_000
@@ -95,15 +95,15 @@ class Config:
     """Agent steps per update."""
     target_period_steps: int = 1_000
     """Agent steps between copies of the network into the target network."""
-    optimiser: Optimiser = "rmsprop"
+    optimizer: Optimizer = "rmsprop"
     """rmsprop (centred) or adam."""
     learning_rate: float = 0.00025
-    """Step size of the optimiser."""
-    optimiser_epsilon: float = 0.01
-    """What the optimiser adds to its denominator."""
-    square_decay: float = 0.95
+    """Step size of the optimizer."""
+    optimizer_epsilon: float = 0.01
+    """What the optimizer adds to its denominator."""
+    second_moment_decay: float = 0.95
     """Memory of the running mean of squared gradients (rmsprop: also of the gradients)."""
-    momentum_decay: float = 0.9
+    first_moment_decay: float = 0.9
     """Memory of the running mean of gradients (adam)."""
 
     # The machine
@@ -121,7 +121,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, rule in _RULES.items():
-            object.__setattr__(self, name, rule.checked(f"config: {name}", getattr(self, name)))
+            object.__setattr__(self, name, rule.validate(f"config: {name}", getattr(self, name)))
         if self.head_balance > 0 and self.shared_head:
             raise ArgumentError(
                 "config: head_balance has no effect on one head for all depths",
@@ -139,7 +139,7 @@ class Config:
     @property
     def max_depth(self) -> int:
         """H, the deepest tree of QL-DQN."""
-        return self.deepest_tree if self.nodes_per_step else 1 + len(self.shares)
+        return self.deepest_tree if self.nodes_per_step else 1 + len(self.depth_shares)
 
     def epsilon(self, step: int) -> float:
         """The share of random actions at an agent step."""
@@ -148,7 +148,7 @@ class Config:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return dataclasses.asdict(self) | {"shares": list(self.shares)}
+        return dataclasses.asdict(self) | {"depth_shares": list(self.depth_shares)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Config:
@@ -161,42 +161,42 @@ class Config:
         return cls(**plain)
 
 
-_RULES: dict[str, settings.Rule] = {
-    "envs": settings.whole(1),
-    "life_loss_ends": settings.flag,
-    "max_episode_steps": settings.whole(1),
-    "network": settings.one_of(*get_args(Network)),
-    "hidden_units": settings.whole(1),
-    "shared_head": settings.flag,
-    "learn_every_action": settings.flag,
-    "discount": settings.fraction_above_zero,
-    "epsilon_start": settings.fraction,
-    "epsilon_end": settings.fraction,
-    "epsilon_anneal_steps": settings.whole(1),
-    "evaluation_epsilon": settings.fraction,
-    "nodes_per_step": settings.not_negative,
-    "deepest_tree": settings.whole(1, DEEPEST),
-    "shares": settings.at_most(DEEPEST - 1),
-    "ranked_transitions": settings.whole(1),
-    "prior": settings.text("text: self, train or the directory of a run"),
-    "prior_steps": settings.whole(1),
-    "train_shallow_heads": settings.flag,
-    "head_balance": settings.fraction,
-    "batch_transitions": settings.whole(1),
-    "buffer_transitions": settings.whole(1),
-    "learning_starts_steps": settings.whole(0),
-    "update_period_steps": settings.whole(1),
-    "target_period_steps": settings.whole(1),
-    "optimiser": settings.one_of(*get_args(Optimiser)),
-    "learning_rate": settings.positive,
-    "optimiser_epsilon": settings.positive,
-    "square_decay": settings.fraction_below_one,
-    "momentum_decay": settings.fraction_below_one,
-    "device": settings.text("text: auto, cpu or cuda"),
-    "threads": settings.whole(1),
-    "overlap": settings.flag,
-    "search_workers": settings.whole(0),
-    "compression": settings.one_of(*get_args(Compression)),
+_RULES: dict[str, validation.Validator] = {
+    "num_envs": validation.integer(1),
+    "life_loss_ends": validation.boolean,
+    "max_episode_steps": validation.integer(1),
+    "network": validation.one_of(*get_args(Network)),
+    "hidden_units": validation.integer(1),
+    "shared_head": validation.boolean,
+    "learn_every_action": validation.boolean,
+    "discount": validation.fraction_above_zero,
+    "epsilon_start": validation.fraction,
+    "epsilon_end": validation.fraction,
+    "epsilon_anneal_steps": validation.integer(1),
+    "evaluation_epsilon": validation.fraction,
+    "nodes_per_step": validation.non_negative,
+    "deepest_tree": validation.integer(1, DEEPEST),
+    "depth_shares": validation.number_list(DEEPEST - 1),
+    "ranked_transitions": validation.integer(1),
+    "prior": validation.text("text: self, train or the directory of a run"),
+    "prior_steps": validation.integer(1),
+    "train_shallow_heads": validation.boolean,
+    "head_balance": validation.fraction,
+    "batch_transitions": validation.integer(1),
+    "buffer_transitions": validation.integer(1),
+    "learning_starts_steps": validation.integer(0),
+    "update_period_steps": validation.integer(1),
+    "target_period_steps": validation.integer(1),
+    "optimizer": validation.one_of(*get_args(Optimizer)),
+    "learning_rate": validation.positive,
+    "optimizer_epsilon": validation.positive,
+    "second_moment_decay": validation.fraction_below_one,
+    "first_moment_decay": validation.fraction_below_one,
+    "device": validation.text("text: auto, cpu or cuda"),
+    "threads": validation.integer(1),
+    "overlap": validation.boolean,
+    "search_workers": validation.integer(0),
+    "compression": validation.one_of(*get_args(Compression)),
 }
 
 
@@ -219,10 +219,10 @@ def atari() -> Config:
         buffer_transitions=1_000_000,
         learning_starts_steps=80_000,
         update_period_steps=4,
-        optimiser="adam",
+        optimizer="adam",
         learning_rate=1e-4,
-        optimiser_epsilon=1e-8,
-        square_decay=0.999,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
         overlap=True,
     )
 
@@ -238,10 +238,10 @@ def tabular() -> Config:
         buffer_transitions=10_000,
         learning_starts_steps=200,
         target_period_steps=50,
-        optimiser="adam",
+        optimizer="adam",
         learning_rate=0.02,
-        optimiser_epsilon=1e-8,
-        square_decay=0.999,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
     )
 
 
@@ -254,10 +254,10 @@ def vector() -> Config:
         epsilon_anneal_steps=10_000,
         learning_starts_steps=1_000,
         target_period_steps=500,
-        optimiser="adam",
+        optimizer="adam",
         learning_rate=5e-4,
-        optimiser_epsilon=1e-8,
-        square_decay=0.999,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
     )
 
 

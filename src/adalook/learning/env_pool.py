@@ -21,7 +21,7 @@ class Episode:
     steps: int
 
 
-class Worlds:
+class EnvPool:
     """`count` worlds, each begun with a seed of its own.
 
     Args:
@@ -30,7 +30,7 @@ class Worlds:
     """
 
     def __init__(self, sim: Simulator, count: int, *, seed: int, max_episode_steps: int) -> None:
-        self.live: list[Simulator] = [sim.twin() for _ in range(count)]
+        self.live: list[Simulator] = [sim.clone() for _ in range(count)]
         seeds = np.random.default_rng([seed, _STREAM]).integers(0, 2**31, count)
         self.observations = np.stack(
             [world.reset(seed=int(each)) for world, each in zip(self.live, seeds, strict=True)]
@@ -49,9 +49,9 @@ class Worlds:
         for i, (world, action) in enumerate(zip(self.live, actions, strict=True)):
             transition = world.step(action)
             transitions.append(transition)
-            self._scores[i] += transition.score
+            self._scores[i] += transition.raw_reward
             self._steps[i] += 1
-            if transition.over or self._steps[i] >= self._max_steps:
+            if transition.episode_over or self._steps[i] >= self._max_steps:
                 episodes.append(Episode(self._scores[i], self._steps[i]))
                 self._scores[i], self._steps[i] = 0.0, 0
                 shown.append(world.reset())
@@ -74,8 +74,8 @@ class Worlds:
         if len(state["worlds"]) != len(self.live):
             raise ArgumentError(
                 "the run was saved with another number of worlds",
-                expected=f"envs = {len(state['worlds'])}",
-                got=f"envs = {len(self.live)}",
+                expected=f"num_envs = {len(state['worlds'])}",
+                got=f"num_envs = {len(self.live)}",
                 remedy="go on with as many worlds as it was begun with",
             )
         for world, packed in zip(self.live, state["worlds"], strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook import _validation as settings
+from adalook import _validation as validation
 from adalook._arrays import FloatArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.simulators.base import Simulator
@@ -51,7 +51,7 @@ class _Play:
     observation: np.ndarray[Any, Any]
     score: float = 0.0
     steps: int = 0
-    over: bool = False
+    episode_over: bool = False
 
 
 def evaluate(
@@ -69,11 +69,11 @@ def evaluate(
 
     Episode i draws all it needs from (seed, i), so that the others do not matter to it.
     """
-    episodes = settings.whole(1).checked("the number of episodes", episodes)
-    epsilon = settings.fraction.checked("the share of random actions (epsilon)", epsilon)
-    seed = settings.whole(0).checked("the seed of the evaluation", seed)
+    episodes = validation.integer(1).validate("the number of episodes", episodes)
+    epsilon = validation.fraction.validate("the share of random actions (epsilon)", epsilon)
+    seed = validation.integer(0).validate("the seed of the evaluation", seed)
     waiting = iter(range(episodes))
-    playing = [_begin(sim.twin(), number, seed) for number in itertools.islice(waiting, worlds)]
+    playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, worlds)]
     played: list[_Play] = []
     depths: Counter[int] = Counter()
     while playing:
@@ -81,7 +81,7 @@ def evaluate(
         depths.update(decision.depth for decision in decisions)
         going_on = []
         for play in playing:
-            if not play.over and play.steps < max_episode_steps:
+            if not play.episode_over and play.steps < max_episode_steps:
                 going_on.append(play)
                 continue
             played.append(play)
@@ -115,7 +115,7 @@ def _step(actor: Actor, playing: list[_Play], epsilon: float, watcher: Watcher |
         if watcher is not None:
             watcher(play.number, play.observation, decision)
         transition = play.world.step(decision.action)
-        play.observation, play.over = transition.observation, transition.over
-        play.score += transition.score
+        play.observation, play.episode_over = transition.observation, transition.episode_over
+        play.score += transition.raw_reward
         play.steps += 1
     return decisions

@@ -24,7 +24,7 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import DivergedError
 from adalook.learning.cpu.executors import AtOnce
 from adalook.learning.cpu.gradients import slopes_of
-from adalook.learning.cpu.optimizers import Optimiser
+from adalook.learning.cpu.optimizers import Optimizer
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch
 
@@ -45,7 +45,7 @@ def bootstrap_targets(
     returns: np.ndarray[Any, Any],
     leaf_values: np.ndarray[Any, Any],
     depths: IntArray,
-    ended: BoolArray,
+    terminated: BoolArray,
     discount: float,
 ) -> FloatArray:
     """y (n,) from the returns to the leaves (n,) and what the target network says there (n, A).
@@ -55,7 +55,7 @@ def bootstrap_targets(
     """
     steps = np.maximum(depths, 1)
     ahead = np.power(np.float32(discount), steps) * leaf_values.max(axis=1)
-    return np.asarray(returns + np.where(ended, 0.0, ahead))
+    return np.asarray(returns + np.where(terminated, 0.0, ahead))
 
 
 def head_weights(places: IntArray, balance: float) -> FloatArray:
@@ -105,7 +105,7 @@ class Learner:
     Args:
         network: what learns.
         target: the same shape; its weights are overwritten.
-        optimiser: of `network`.
+        optimizer: of `network`.
         discount: γ.
         head_balance: see `head_weights`.
         device: where the networks are.
@@ -117,7 +117,7 @@ class Learner:
         self,
         network: QNetwork,
         target: QNetwork,
-        optimiser: Optimiser,
+        optimizer: Optimizer,
         *,
         discount: float,
         head_balance: float,
@@ -125,7 +125,7 @@ class Learner:
         helper: Executor | None = None,
     ) -> None:
         self._helper = helper or AtOnce()
-        self.network, self.target, self.optimiser = network, target, optimiser
+        self.network, self.target, self.optimizer = network, target, optimizer
         self._discount, self._head_balance, self._device = discount, head_balance, device
         self._slopes = slopes_of(network, device, self._helper)
         self.copy_to_target()
@@ -148,16 +148,16 @@ class Learner:
 
     def _wanted(self, batches: Sequence[Batch]) -> list[FloatArray]:
         """y (n,) of each batch"""
-        returns, leaves, depths, ended = (
+        returns, leaves, depths, terminated = (
             np.concatenate([getattr(batch, name) for batch in batches])
-            for name in ("returns", "leaves", "depths", "ended")
+            for name in ("returns", "leaves", "depths", "terminated")
         )
         heads, places = self.network.heads_of(depths)
         with torch.inference_mode():
             values = self.target.of_heads(self._tensor(leaves), heads).cpu().numpy()
         leaf_values = values[np.arange(len(places)), places]
-        wanted = bootstrap_targets(returns, leaf_values, depths, ended, self._discount)
-        return np.split(wanted, np.cumsum([len(batch.ended) for batch in batches])[:-1])
+        wanted = bootstrap_targets(returns, leaf_values, depths, terminated, self._discount)
+        return np.split(wanted, np.cumsum([len(batch.terminated) for batch in batches])[:-1])
 
     def _step(self, batch: Batch, wanted: Future[list[FloatArray]], place: int) -> Update:
         """Towards the targets at a place among those wanted, which are not waited for before they are needed."""
@@ -168,7 +168,7 @@ class Learner:
         loss, mean_value = _huber(values, places, batch.actions, wanted.result()[place], weights, slopes)
         if not math.isfinite(loss):
             raise DivergedError(loss)
-        self._slopes.descend(slopes, self.optimiser.step)
+        self._slopes.descend(slopes, self.optimizer.step)
         return Update(loss, mean_value)
 
     def close(self) -> None:
@@ -176,18 +176,18 @@ class Learner:
         self._helper.shutdown()
 
     def state(self) -> dict[str, Any]:
-        """Network, target and optimiser."""
+        """Network, target and optimizer."""
         return {
             "network": self.network.weights(),
             "target": self.target.weights(),
-            "optimiser": self.optimiser.state(),
+            "optimizer": self.optimizer.state(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
         self.network.load_weights(state["network"])
         self.target.load_weights(state["target"])
-        self.optimiser.load_state(state["optimiser"])
+        self.optimizer.load_state(state["optimizer"])
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
         return torch.from_numpy(array).to(self._device)

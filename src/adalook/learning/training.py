@@ -25,7 +25,7 @@ from adalook.errors import AdalookError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
 from adalook.learning.cpu.executors import AtOnce, quick_turns
-from adalook.learning.env_pool import Episode, Worlds
+from adalook.learning.env_pool import EnvPool, Episode
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch, Replay
@@ -72,7 +72,7 @@ class Trainer:
     def __init__(
         self,
         config: Config,
-        worlds: Worlds,
+        worlds: EnvPool,
         actor: Actor,
         acting: QNetwork,
         learner: Learner,
@@ -145,7 +145,7 @@ class Trainer:
                 transition.reward,
                 transition.observation,
                 decision.depth,
-                transition.ended,
+                transition.terminated,
             )
         distances = decision.distances or None  # they belong to the state: recorded once, with its first leaf
         for leaf in decision.leaves:
@@ -155,7 +155,7 @@ class Trainer:
                 leaf.return_to_leaf,
                 leaf.observation,
                 leaf.depth,
-                leaf.ended,
+                leaf.terminated,
                 distances=distances,
             )
             distances = None

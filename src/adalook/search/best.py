@@ -23,7 +23,7 @@ class BestLeaves:
     """(n, A)"""
     observations: Observations
     """(n, A, *observation_shape)"""
-    ended: BoolArray
+    terminated: BoolArray
     """(n, A)"""
     depths: IntArray
     """(n, A) the level that the leaf is in"""
@@ -58,10 +58,10 @@ class Frozen:
 
     def add(self, nodes: Nodes, root: int, start: int, stop: int, depth: int) -> None:
         """Take note of the ended among nodes `start` to `stop`, which are those of `root` in the level at `depth`."""
-        ended = start + np.flatnonzero(nodes.ended[start:stop])
-        if not len(ended):
+        terminated = start + np.flatnonzero(nodes.terminated[start:stop])
+        if not len(terminated):
             return
-        best = ended[nodes.returns[ended].argmax(axis=0)]
+        best = terminated[nodes.returns[terminated].argmax(axis=0)]
         returns = nodes.returns[best, np.arange(len(best))]
         better = returns > self.returns[root]
         self.returns[root, better] = returns[better]
@@ -96,7 +96,7 @@ def best_leaves(
         values,
         nodes.returns[best, first_actions],
         nodes.observations[nodes.rows[best]],
-        nodes.ended[best],
+        nodes.terminated[best],
         np.full(best.shape, depth),
         best,
     )
@@ -106,7 +106,7 @@ def best_leaves(
         swap = frozen.returns[root] > values[i]
         leaves.action_values[i, swap] = leaves.returns[i, swap] = frozen.returns[root, swap]
         leaves.observations[i, swap] = frozen.observations(root)[swap]
-        leaves.ended[i, swap] = True
+        leaves.terminated[i, swap] = True
         leaves.depths[i, swap], leaves.nodes[i, swap] = frozen.depths[root, swap], frozen.nodes[root, swap]
     freeze(nodes, frozen, depth)
     return leaves
@@ -114,7 +114,7 @@ def best_leaves(
 
 def freeze(nodes: Nodes, frozen: Frozen, depth: int) -> None:
     """Add the nodes of a level that have ended to what is frozen."""
-    if nodes.ended.any():
+    if nodes.terminated.any():
         roots, spans = _spans(nodes)
         for root, (lo, hi) in zip(roots.tolist(), spans, strict=True):
             frozen.add(nodes, root, lo, hi, depth)

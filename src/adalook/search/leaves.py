@@ -18,8 +18,8 @@ def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray
     The value function is called once, or not at all if every node has ended. Observations come in the order of the
     nodes that show them first, so that what it answers does not depend on who expanded what.
     """
-    values = np.zeros(len(nodes.ended))
-    alive = np.flatnonzero(~nodes.ended)
+    values = np.zeros(len(nodes.terminated))
+    alive = np.flatnonzero(~nodes.terminated)
     if not len(alive):
         return values
     shown = nodes.rows[alive]

@@ -41,7 +41,7 @@ class Nodes(Frontier):
     """The n distinct nodes of a level, which show m distinct observations."""
 
     returns: FloatArray
-    ended: BoolArray
+    terminated: BoolArray
     """(n,)"""
     observations: Observations
     """(m, *observation_shape)"""
@@ -90,7 +90,7 @@ def next_level(
         [merger.handles[node] for node in order.tolist()],
         returns,
         paths,
-        np.array(merger.ended, bool)[order],
+        np.array(merger.terminated, bool)[order],
         observations.rows,
         np.array(merger.rows, np.intp)[order],
         via,
@@ -112,7 +112,7 @@ class _Merger:
         """By position; the lists are by node."""
         self.first: list[int] = []
         self.handles: list[Handle] = []
-        self.ended: list[bool] = []
+        self.terminated: list[bool] = []
         self.rows: list[int] = []
 
     def add(self, batch: Batch) -> None:
@@ -123,7 +123,7 @@ class _Merger:
             self._add_leaves(batch)
             return
         owners = self._roots[batch.positions // self._num_actions].tolist()
-        flags = batch.ended.tolist()
+        flags = batch.terminated.tolist()
         positions = batch.positions.tolist()
         keys, handles = batch.keys, batch.handles
         new: list[int] = []
@@ -134,7 +134,7 @@ class _Merger:
                 new.append(i)
                 self.first.append(position)
                 self.handles.append(handles[i])
-                self.ended.append(flags[i])
+                self.terminated.append(flags[i])
             elif position < self.first[node]:  # of equal nodes any may stand for the others, but their order is fixed
                 self.first[node] = position
         shown = batch.observations if len(new) == len(flags) else batch.observations[new]
@@ -146,7 +146,7 @@ class _Merger:
         self._which[batch.positions] = np.arange(count, count + len(batch.positions))
         self.first.extend(batch.positions.tolist())
         self.handles.extend([None] * len(batch.positions))
-        self.ended.extend(batch.ended.tolist())
+        self.terminated.extend(batch.terminated.tolist())
         self.rows.extend(self._observations.add(batch.observations).tolist())
 
     def in_order(self) -> tuple[IntArray, IntArray]:

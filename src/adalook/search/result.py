@@ -55,7 +55,7 @@ class Leaf:
     observation: np.ndarray[Any, Any]
     """(*observation_shape), part of a larger array: copy it to keep it for long"""
     depth: int
-    ended: bool
+    terminated: bool
     action: int
     """The first on the way."""
 

@@ -109,10 +109,10 @@ def searches_along(sim: Simulator, plan: Plan, expander: Expander | None = None)
         )
         seconds = time.perf_counter() - begin
         plan.record.add_result(result)
-        path, rewards = _follow(sim, sim.branch(root.state, seed), result.path)
+        path, rewards = _follow(sim, sim.reseed(root.state, seed), result.path)
         yield Searched(number * plan.every, result, root.observation, path, rewards, seconds)
         for action in [result.action, *rng.integers(sim.num_actions, size=plan.every - 1).tolist()]:
-            if sim.step(action).over:
+            if sim.step(action).episode_over:
                 sim.reset()
 
 

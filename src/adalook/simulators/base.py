@@ -40,11 +40,11 @@ class Transition:
     """(*observation_shape)"""
     reward: float
     """As training sees it: clipped if the simulator clips."""
-    score: float
+    raw_reward: float
     """The same before clipping: what episodes are scored by."""
-    ended: bool
+    terminated: bool
     """Nothing that follows counts towards this state's value: the end, or a lost life where the rules say so."""
-    over: bool
+    episode_over: bool
     """The episode is over and `reset` comes next. Over but not ended is a truncation."""
 
 
@@ -58,7 +58,7 @@ class Children:
     """(n, *observation_shape)"""
     rewards: FloatArray
     """(n,) as training sees them"""
-    ended: BoolArray
+    terminated: BoolArray
     """(n,) such states are never expanded. Time limits bind the live world: a look ahead goes past them if it can."""
     keys: list[bytes]
     """(n,) or none; children with equal keys, equally many steps from one root, have equal observations and futures"""
@@ -113,7 +113,7 @@ class Simulator(ABC):
     def unpack(self, data: bytes) -> State:
         """What `pack` packed."""
 
-    def branch(self, state: State, seed: int) -> State:
+    def reseed(self, state: State, seed: int) -> State:
         """The same world with randomness of its own, drawn from `seed`. A world without any has nothing to do.
 
         Searches begin here, so that they cannot foresee what the live world will draw. Nodes at one depth of a tree
@@ -133,12 +133,12 @@ class Simulator(ABC):
         This one restores, steps and saves a twin, one after the other. Worlds that can do better override it.
         """
         if self._scratch is None:
-            self._scratch = self.twin()
+            self._scratch = self.clone()
         world = self._scratch
         n = len(states)
         observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
         children, keys = [], []
-        rewards, ended = np.empty(n), np.empty(n, bool)
+        rewards, terminated = np.empty(n), np.empty(n, bool)
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             world.restore(state)
             transition = world.step(int(action))
@@ -146,8 +146,8 @@ class Simulator(ABC):
             children.append(child)
             keys.append(world.pack(child))
             observations[i] = transition.observation
-            rewards[i], ended[i] = transition.reward, transition.ended or transition.over
-        return Children(children, observations, rewards, ended, keys)
+            rewards[i], terminated[i] = transition.reward, transition.terminated or transition.episode_over
+        return Children(children, observations, rewards, terminated, keys)
 
     def expand_leaves(
         self, states: Sequence[State], actions: Sequence[int], out: Observations | None = None
@@ -158,7 +158,7 @@ class Simulator(ABC):
         """
         return self.expand(states, actions, out)
 
-    def twin(self) -> Simulator:
+    def clone(self) -> Simulator:
         """Another simulator made in the same way, sharing nothing with this one."""
         args, kwargs = self._made_with
         return type(self)(*args, **kwargs)

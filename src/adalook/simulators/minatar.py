@@ -122,14 +122,14 @@ class MinAtarSimulator(Simulator):
         if self._randomness is not None:
             self._live.random = self._randomness.draws()
             self._randomness = self._randomness.next()
-        reward, ended, self._last_action = self._act(self._live, action, self._last_action)
-        return Transition(self.observe(), reward, reward, ended=ended, over=ended)
+        reward, terminated, self._last_action = self._act(self._live, action, self._last_action)
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated)
 
     def _act(self, game: Any, action: int, last_action: int) -> tuple[float, bool, int]:
         """Play one step, as `minatar.Environment.act` does; returns reward, end and what was really played."""
         played = last_action if game.random.rand() < self._sticky else self._actions[action]
-        reward, ended = game.act(played)
-        return float(reward), bool(ended), played
+        reward, terminated = game.act(played)
+        return float(reward), bool(terminated), played
 
     def save(self) -> MinAtarState:
         randomness = _twister(self._live.random) if self._randomness is None else self._randomness
@@ -149,9 +149,9 @@ class MinAtarSimulator(Simulator):
     def observe(self) -> np.ndarray[Any, Any]:
         return np.ascontiguousarray(self._live.state().transpose(2, 0, 1)).view(np.uint8)
 
-    def branch(self, state: MinAtarState, seed: int) -> MinAtarState:
+    def reseed(self, state: MinAtarState, seed: int) -> MinAtarState:
         check_states([state], MinAtarState, self._world)
-        return state._replace(randomness=Randomness.branch(seed))
+        return state._replace(randomness=Randomness.reseed(seed))
 
     def expand(
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
@@ -171,21 +171,21 @@ class MinAtarSimulator(Simulator):
         n = len(states)
         observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
         images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
-        rewards, ended = np.empty(n), np.empty(n, bool)
+        rewards, terminated = np.empty(n), np.empty(n, bool)
         children: list[MinAtarState] = []
         game, fields = self._tree, self._fields
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             fields.write(game, state)
             before = state.randomness
             game.random = before.draws() if isinstance(before, Randomness) else _generator(before)
-            rewards[i], ended[i], played = self._act(game, int(action), state.last_action)
+            rewards[i], terminated[i], played = self._act(game, int(action), state.last_action)
             images[i] = game.state()
             if not leaves:
                 after = before.next() if isinstance(before, Randomness) else _twister(game.random)
                 children.append(
                     fields.read(game, played, after)
                 )  # its maps are the tree's: the next write replaces them
-        return Children(children, observations, rewards, ended, [self.key(child) for child in children])
+        return Children(children, observations, rewards, terminated, [self.key(child) for child in children])
 
     def key(self, state: MinAtarState) -> bytes:
         """All that a state's future depends on; what was last played only if actions are sticky."""

@@ -43,7 +43,7 @@ class Randomness(NamedTuple):
         return cls(_mix(secrets.randbits(64) if seed is None else checked_seed(seed) ^ _GOLDEN), 0)
 
     @classmethod
-    def branch(cls, seed: int) -> Randomness:
+    def reseed(cls, seed: int) -> Randomness:
         """The stream of a tree: no live world's, whatever their seeds."""
         return cls(_mix(_mix(checked_seed(seed) ^ _GOLDEN) ^ _BRANCH), 0)
 

@@ -1,7 +1,7 @@
 """An `al.MDP` as a world, so that search can be checked against planning.
 
-An observation is the number of the state, shape (1,). Discounted models have no end, so nothing is ever `ended`: a sink
-goes on paying zero for ever. Stochastic moves draw from the state's own randomness; see `randomness`.
+An observation is the number of the state, shape (1,). Discounted models have no end, so nothing is ever `terminated`: a
+sink goes on paying zero for ever. Stochastic moves draw from the state's own randomness; see `randomness`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class TabularSimulator(Simulator):
         action = checked_action(action, self.num_actions)
         reward = float(self._mdp.rewards[self._state.number, action])
         self._state = self._follow(self._state, action)
-        return Transition(self.observe(), reward, reward, ended=False, over=False)
+        return Transition(self.observe(), reward, reward, terminated=False, episode_over=False)
 
     def _follow(self, state: TabularState, action: int) -> TabularState:
         code = int(self._mdp.codes[state.number, action])
@@ -124,9 +124,9 @@ class TabularSimulator(Simulator):
     def observe(self) -> np.ndarray[Any, Any]:
         return np.array([self._state.number], np.int32)
 
-    def branch(self, state: TabularState, seed: int) -> TabularState:
+    def reseed(self, state: TabularState, seed: int) -> TabularState:
         self._check([state])
-        return state if self._mdp.deterministic else TabularState(state.number, Randomness.branch(seed))
+        return state if self._mdp.deterministic else TabularState(state.number, Randomness.reseed(seed))
 
     def expand(
         self, states: Sequence[TabularState], actions: Sequence[int], out: Observations | None = None

@@ -13,7 +13,6 @@ action, _ = agent.predict(observation)
 from __future__ import annotations
 
 import contextlib
-import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,14 +22,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from adalook import _validation as settings
-from adalook._interrupts import stop_signals
+from adalook import _validation as validation
+from adalook._interrupts import SignalGuard
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config, config_for
-from adalook.learning.cpu.optimizers import make_optimiser
+from adalook.learning.cpu.optimizers import make_optimizer
 from adalook.learning.depth import BufferRanks
-from adalook.learning.env_pool import Worlds
+from adalook.learning.env_pool import EnvPool
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
 from adalook.learning.factory import device_of, network_of, replay_of, world_of
 from adalook.learning.learner import Learner
@@ -58,7 +57,7 @@ class Agent(ABC):
 
     def __init__(self, env: Any, config: Config | None, *, depths: Iterable[int], seed: int) -> None:
         self.env, self.config = env, config_for(env) if config is None else config
-        self.seed: int = settings.whole(0).checked("the seed", seed)
+        self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.depths = tuple(depths)
         self.sim = world_of(env, self.config)
@@ -87,13 +86,13 @@ class Agent(ABC):
             learner = Learner(
                 student,
                 target,
-                make_optimiser(student, config, self.device),
+                make_optimizer(student, config, self.device),
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
                 helper=self._helper("gradients"),
             )
-            worlds = Worlds(self.sim, config.envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
+            worlds = EnvPool(self.sim, config.num_envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
             replay = replay_of(self.sim, config, max(self.depths))
             self._trainer = Trainer(
                 config,
@@ -135,7 +134,7 @@ class Agent(ABC):
         """Train for so many more agent steps, or so many more seconds of training, whichever is over first.
 
         Args:
-            steps: rounds are never cut, so there may be up to `config.envs` − 1 more.
+            steps: rounds are never cut, so there may be up to `config.num_envs` − 1 more.
             seconds: time that consumers take is not counted.
             consumers: called with each round; see `adalook.learning.runs.callbacks`.
 
@@ -144,19 +143,18 @@ class Agent(ABC):
         if steps is None and seconds is None:
             raise ArgumentError("learn needs an end", expected="steps= or seconds=")
         if steps is not None:
-            steps = settings.whole(0).checked("steps", steps)
+            steps = validation.integer(0).validate("steps", steps)
         if seconds is not None:
-            seconds = settings.not_negative.checked("seconds", seconds)
+            seconds = validation.non_negative.validate("seconds", seconds)
         consumers = list(consumers)
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
-        with stop_signals() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
+        with SignalGuard() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
             while self.step < last_step and self.trainer.seconds < last_second and not stopped:
                 done = next(rounds)
                 for consumer in consumers:
                     consumer(done)
-        for number in stopped:
-            signal.raise_signal(number)
+        stopped.raise_received()
         return self
 
     def predict(
@@ -214,7 +212,7 @@ class Agent(ABC):
             self.actor,
             self.sim,
             episodes=episodes,
-            worlds=self.config.envs,
+            worlds=self.config.num_envs,
             epsilon=self.config.evaluation_epsilon if epsilon is None else epsilon,
             max_episode_steps=self.config.max_episode_steps,
             seed=seed,

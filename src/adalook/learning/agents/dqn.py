@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from adalook import _validation as settings
+from adalook import _validation as validation
 from adalook.learning.acting import Actor, TreeActor, ValueActor
 from adalook.learning.agents.base import Agent
 from adalook.learning.config import DEEPEST, Config
@@ -24,7 +24,7 @@ class DQN(Agent):
     kind = "dqn"
 
     def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
-        self.depth: int = settings.whole(0, DEEPEST).checked("the depth", depth)
+        self.depth: int = validation.integer(0, DEEPEST).validate("the depth", depth)
         super().__init__(env, config, depths=(self.depth,), seed=seed)
         self._actor: Actor
         if self.depth == 0:

@@ -58,7 +58,7 @@ class QLDQN(Agent):
     @property
     def shares(self) -> Mapping[int, float]:
         """θ by depth, as it is now."""
-        return shares_by_depth(self.config.shares) if self._following is None else self._following
+        return shares_by_depth(self.config.depth_shares) if self._following is None else self._following
 
     @property
     def actor(self) -> Actor:
@@ -73,7 +73,7 @@ class QLDQN(Agent):
                 self.evaluator,
                 rule,
                 discount=self.config.discount,
-                least_depth=least_depth(self.config.shares) if self._following is None else 1,
+                least_depth=least_depth(self.config.depth_shares) if self._following is None else 1,
                 store_shallow=self.config.train_shallow_heads,
                 every_action=self.config.learn_every_action,
                 workers=self.config.search_workers,

@@ -1,4 +1,4 @@
-"""Optimisers that touch each weight once per update, and can be saved as plain arrays.
+"""Optimizers that touch each weight once per update, and can be saved as plain arrays.
 
     centred RMSprop    s ← αs + (1−α)g²      m ← αm + (1−α)g      w ← w − λ g / (√(s − m²) + ε)
     Adam               s ← αs + (1−α)g²      m ← βm + (1−β)g      w ← w − λ m/(1−βᵗ) / (√(s/(1−αᵗ)) + ε)
@@ -23,7 +23,7 @@ Gradients = dict[str, Tensor | None]
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-class Optimiser(Protocol):
+class Optimizer(Protocol):
     """What changes the weights."""
 
     def step(self, gradients: Gradients) -> None:
@@ -86,7 +86,12 @@ class Compiled:
         }
         self._settings = tuple(
             np.float32(value)
-            for value in (config.learning_rate, config.square_decay, config.momentum_decay, config.optimiser_epsilon)
+            for value in (
+                config.learning_rate,
+                config.second_moment_decay,
+                config.first_moment_decay,
+                config.optimizer_epsilon,
+            )
         )
 
     def step(self, gradients: Gradients) -> None:
@@ -118,13 +123,13 @@ def _in_storage_order(tensor: Tensor) -> np.ndarray[Any, Any]:
     return torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).numpy()
 
 
-class TorchOptimiser:
+class TorchOptimizer:
     """One of PyTorch's own, for GPUs. Its state is that of `Compiled`, so that a run may move between machines."""
 
-    def __init__(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    def __init__(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._weights = dict(network.named_parameters())
-        self._optimiser = optimiser
-        adam = isinstance(optimiser, torch.optim.Adam)
+        self._optimizer = optimizer
+        adam = isinstance(optimizer, torch.optim.Adam)
         self._names = {
             "squares": "exp_avg_sq" if adam else "square_avg",
             "means": "exp_avg" if adam else "grad_avg",
@@ -133,14 +138,14 @@ class TorchOptimiser:
     def step(self, gradients: Gradients) -> None:
         for name, gradient in gradients.items():
             self._weights[name].grad = gradient
-        self._optimiser.step()
+        self._optimizer.step()
         for name in gradients:
             self._weights[name].grad = None
 
     def state(self) -> Arrays:
         arrays: Arrays = {}
         for name, weight in self._weights.items():
-            stored = self._optimiser.state.get(weight, {})
+            stored = self._optimizer.state.get(weight, {})
             nothing = torch.zeros_like(weight)
             for kind, torchs in self._names.items():
                 arrays[f"{kind} {name}"] = stored.get(torchs, nothing).detach().cpu().numpy().copy()
@@ -148,12 +153,12 @@ class TorchOptimiser:
         return arrays
 
     def load_state(self, state: Arrays) -> None:
-        self._optimiser.state.clear()
+        self._optimizer.state.clear()
         for name, weight in self._weights.items():
             steps = int(state[f"steps {name}"])
             if steps == 0:
                 continue  # PyTorch makes it when it is first needed
-            stored = self._optimiser.state[weight]
+            stored = self._optimizer.state[weight]
             stored["step"] = torch.tensor(float(steps), device=weight.device)
             for kind, torchs in self._names.items():
                 stored[torchs] = torch.empty_like(weight, requires_grad=False).copy_(
@@ -161,13 +166,13 @@ class TorchOptimiser:
                 )
 
 
-def make_optimiser(network: nn.Module, config: Config, device: torch.device) -> Optimiser:
-    """The optimiser that the config names, in its fastest form for the device."""
+def make_optimizer(network: nn.Module, config: Config, device: torch.device) -> Optimizer:
+    """The optimizer that the config names, in its fastest form for the device."""
     if device.type == "cpu":
-        return Compiled(network, config, _adam if config.optimiser == "adam" else _centred_rmsprop)
+        return Compiled(network, config, _adam if config.optimizer == "adam" else _centred_rmsprop)
     weights = list(network.parameters())
-    rate, epsilon, decay = config.learning_rate, config.optimiser_epsilon, config.square_decay
-    if config.optimiser == "adam":
-        betas = (config.momentum_decay, decay)
-        return TorchOptimiser(network, torch.optim.Adam(weights, lr=rate, betas=betas, eps=epsilon, fused=True))
-    return TorchOptimiser(network, torch.optim.RMSprop(weights, lr=rate, alpha=decay, eps=epsilon, centered=True))
+    rate, epsilon, decay = config.learning_rate, config.optimizer_epsilon, config.second_moment_decay
+    if config.optimizer == "adam":
+        betas = (config.first_moment_decay, decay)
+        return TorchOptimizer(network, torch.optim.Adam(weights, lr=rate, betas=betas, eps=epsilon, fused=True))
+    return TorchOptimizer(network, torch.optim.RMSprop(weights, lr=rate, alpha=decay, eps=epsilon, centered=True))

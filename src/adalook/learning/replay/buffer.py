@@ -1,7 +1,7 @@
 """Replay memory: transitions from a state to the best leaf of its search tree (paper, section 6.6; decisions 7, 9, 11).
 
 A transition is (s₀, a₀, R, leaf, h, ended): R = Σ_{t<h} γᵗ rₜ up to the leaf, h steps away (one step for h = 0, plain
-DQN). `ended` says that nothing follows the leaf; a truncated episode is not ended, and its leaf is bootstrapped from
+DQN). `terminated` says that nothing follows the leaf; a truncated episode is not, and its leaf is bootstrapped from
 like any other. States are rows of frame numbers (`frames`), so a leaf's stack costs its new frames only.
 
 Transitions are forgotten oldest first, and their distances with them (`ranks`). Nothing here draws random numbers of
@@ -43,7 +43,7 @@ class Batch:
     """(n, *observation_shape)"""
     depths: IntArray
     """(n,) int64: the head to train"""
-    ended: BoolArray
+    terminated: BoolArray
     """(n,) nothing follows the leaf"""
 
 
@@ -150,7 +150,7 @@ class Replay:
         reward_to_leaf: float,
         leaf_observation: Observation,
         depth: int,
-        ended: bool,
+        terminated: bool,
         distances: Mapping[int, float] | None = None,
     ) -> None:
         """Store a transition, forgetting the oldest if need be.
@@ -176,7 +176,7 @@ class Replay:
         self._make_room()
         horizon = self._frames.horizon
         root, leaf = self._put(observation), self._put(leaf_observation)
-        number = self._records.append((root, leaf, horizon, recorded, reward_to_leaf, action, depth, ended))
+        number = self._records.append((root, leaf, horizon, recorded, reward_to_leaf, action, depth, terminated))
         self._by_depth[depth].append(number)
         slot = self._records.slot(number)
         for level, distance in enumerate(recorded, 1):
@@ -200,7 +200,7 @@ class Replay:
             rows["return"].copy(),
             leaves,
             rows["depth"].astype(np.int64),
-            rows["ended"].copy(),
+            rows["terminated"].copy(),
         )
 
     def state(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def record_type(stack: int, max_depth: int) -> np.dtype[Any]:
             ("return", np.float32),
             ("action", np.int32),
             ("depth", np.int8),
-            ("ended", np.bool_),
+            ("terminated", np.bool_),
         ]
     )
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from adalook import _validation as settings
+from adalook import _validation as validation
 from adalook.errors import FileError
 from adalook.storage.files import failure, replacing
 
@@ -35,17 +35,17 @@ class Habits:
 
     def __post_init__(self) -> None:
         for name, rule in _RULES.items():
-            object.__setattr__(self, name, rule.checked(f"habits: {name}", getattr(self, name)))
+            object.__setattr__(self, name, rule.validate(f"habits: {name}", getattr(self, name)))
 
 
 _RULES = {
-    "report_period_steps": settings.whole(1),
-    "evaluation_period_steps": settings.whole(1),
-    "evaluation_episodes": settings.whole(0),
-    "checkpoint_period_steps": settings.whole(1),
-    "checkpoint_period_seconds": settings.positive,
-    "tensorboard": settings.flag,
-    "progress": settings.flag,
+    "report_period_steps": validation.integer(1),
+    "evaluation_period_steps": validation.integer(1),
+    "evaluation_episodes": validation.integer(0),
+    "checkpoint_period_steps": validation.integer(1),
+    "checkpoint_period_seconds": validation.positive,
+    "tensorboard": validation.boolean,
+    "progress": validation.boolean,
 }
 
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from adalook import _validation as settings
-from adalook._interrupts import stop_signals
+from adalook import _validation as validation
+from adalook._interrupts import SignalGuard
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
@@ -108,7 +108,7 @@ def go_on(
         habits = habits or read_habits(directory) or Habits(progress=False)
         write_habits(directory, habits)
         session = _Session(run, agent, newest, habits, (last_step, last_second), stack)
-        stopped = stack.enter_context(stop_signals())
+        stopped = stack.enter_context(SignalGuard())
         rounds = agent.rounds()
         while agent.step < last_step and agent.trainer.seconds < last_second and not stopped:
             session.hear(next(rounds))
@@ -120,8 +120,8 @@ def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float
     if steps is None and seconds is None:
         raise ArgumentError("training needs an end", expected="steps, seconds or both")
     return (
-        np.inf if steps is None else settings.whole(1).checked("the number of steps to train for", steps),
-        np.inf if seconds is None else settings.positive.checked("the time to train for, in seconds,", seconds),
+        np.inf if steps is None else validation.integer(1).validate("the number of steps to train for", steps),
+        np.inf if seconds is None else validation.positive.validate("the time to train for, in seconds,", seconds),
     )
 
 

@@ -38,7 +38,7 @@ class Batch:
     """(n, *observation_shape), overwritten when the next batch is asked for"""
     rewards: FloatArray
     """(n,)"""
-    ended: BoolArray
+    terminated: BoolArray
     """(n,)"""
     keys: Sequence[bytes]
     """(n,) or none, for leaves: then no two of them are taken for one"""
@@ -47,7 +47,7 @@ class Batch:
 class Expander(Protocol):
     """Steps nodes, and holds their states meanwhile."""
 
-    def plant(self, states: Sequence[State]) -> Sequence[Handle]:
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
         """Forget everything and hold these roots."""
 
     def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[Batch, None, None]:
@@ -77,7 +77,7 @@ class InProcess:
         size = batch_size(sim)
         self._observations = np.empty((size, *sim.observation_shape), sim.observation_dtype)
 
-    def plant(self, states: Sequence[State]) -> Sequence[Handle]:
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
         return list(states)
 
     def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[Batch, None, None]:
@@ -89,7 +89,7 @@ class InProcess:
             out = self._observations[: len(positions)]
             children = step(states, (positions % count).tolist(), out)
             handles, keys = ((), ()) if leaves else (children.states, children.keys)
-            yield Batch(positions, handles, out, children.rewards, children.ended, keys)
+            yield Batch(positions, handles, out, children.rewards, children.terminated, keys)
 
     def keep(self, nodes: Sequence[Handle]) -> None:
         """States live as long as the tree refers to them."""

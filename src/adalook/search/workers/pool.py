@@ -31,7 +31,7 @@ from adalook.errors import AdalookError, ArgumentError
 from adalook.search.workers.expander import Batch, InProcess, batch_size
 from adalook.search.workers.load_balance import fair_shares
 from adalook.search.workers.spawn_main import can_be_run_again, no_file_that_is_none
-from adalook.search.workers.worker import Expand, Expanded, Failed, Hold, Keep, Pack, main, shared_rows
+from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, main, shared_rows
 from adalook.simulators.base import Simulator, State
 
 MOST_DEATHS = 3
@@ -61,10 +61,10 @@ class _Process:
     pipe: Connection
     holds: set[int] = field(default_factory=set)
     """Numbers of the states it has, or will have when it has read what is put off."""
-    put_off: list[Hold | Keep] = field(default_factory=list)
+    put_off: list[LoadState | Keep] = field(default_factory=list)
     """Requests that have no answer: they travel with the next that has one, so that it is woken once and not often."""
 
-    def hold(self, request: Hold) -> None:
+    def hold(self, request: LoadState) -> None:
         """Give it a state."""
         self.put_off.append(request)
         self.holds.add(request.node)
@@ -141,12 +141,12 @@ class Workers:
         """Of the workers that serve now; one that dies is replaced by another when it is missed."""
         return [worker.process.pid or 0 for worker in self._processes]
 
-    def plant(self, states: Sequence[State]) -> Sequence[int]:
+    def load_roots(self, states: Sequence[State]) -> Sequence[int]:
         if not self._finalizer.alive:
             raise WorkerError("these workers were closed", remedy="search inside the 'with' block that made them")
         self.clear()
         self._start_all()
-        return self._lineage.plant([self._sim.pack(state) for state in states])
+        return self._lineage.load_roots([self._sim.pack(state) for state in states])
 
     def keep(self, nodes: Sequence[int]) -> None:
         self._lineage.keep(nodes)
@@ -237,7 +237,7 @@ class Workers:
             self._processes[index].send(Pack(found))
             packed = self._receive(index)
             for node, content in zip(found, packed or (), strict=False):
-                self._processes[to].hold(Hold(node, content))
+                self._processes[to].hold(LoadState(node, content))
 
     def _feed(
         self,
@@ -267,7 +267,7 @@ class Workers:
     def _batch(self, index: int, task: _Task, children: IntArray, answer: Expanded) -> Batch:
         rows = self._observations[index][task.half, : len(task.positions)]
         handles = children[task.positions].tolist()
-        return Batch(task.positions, handles, rows, answer.rewards, answer.ended, answer.keys)
+        return Batch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
 
     def _ready(self, running: list[deque[_Task]]) -> list[int]:
         pipes: dict[Any, int] = {self._processes[i].pipe: i for i, tasks in enumerate(running) if tasks}
@@ -331,7 +331,7 @@ class _Lineage:
         """The last expansion: its nodes, the number of actions, the number of the first child."""
         self._next = 0
 
-    def plant(self, packed: Sequence[bytes]) -> list[int]:
+    def load_roots(self, packed: Sequence[bytes]) -> list[int]:
         self._roots = dict(enumerate(packed))
         self._next = len(packed)
         return list(self._roots)
@@ -350,14 +350,14 @@ class _Lineage:
             place, action = divmod(child - first, num_actions)
             self._parents[child] = (nodes[place], action)
 
-    def recipe(self, node: int) -> Hold:
+    def recipe(self, node: int) -> LoadState:
         """How to make a state again."""
         actions: list[int] = []
         place = node
         while place in self._parents:
             place, action = self._parents[place]
             actions.append(action)
-        return Hold(node, self._roots[place], tuple(reversed(actions)))
+        return LoadState(node, self._roots[place], tuple(reversed(actions)))
 
 
 def _stop_all(processes: list[_Process]) -> None:

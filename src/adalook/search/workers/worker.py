@@ -49,12 +49,12 @@ class Expanded:
     """What an expansion brought; the observations are in shared memory."""
 
     rewards: FloatArray
-    ended: BoolArray
+    terminated: BoolArray
     keys: list[bytes]
 
 
 @dataclass(frozen=True, eq=False)
-class Hold:
+class LoadState:
     """Unpack a state, take `actions` one after the other, and hold what comes out as `node`."""
 
     node: int
@@ -111,7 +111,7 @@ class _Worker:
         self._states: dict[int, State] = {}
         self._failure: Failed | None = None
 
-    def answer(self, request: Expand | Hold | Keep | Pack) -> Any:
+    def answer(self, request: Expand | LoadState | Keep | Pack) -> Any:
         """Do what is asked; the answer, if there is one to be given."""
         try:
             match request:
@@ -119,7 +119,7 @@ class _Worker:
                     return self._failure or self._expand(request)
                 case Pack():
                     return self._failure or [self._sim.pack(self._states[node]) for node in request.nodes]
-                case Hold():
+                case LoadState():
                     self._hold(request)
                 case Keep():
                     self._states = {node: self._states[node] for node in request.nodes}
@@ -135,11 +135,11 @@ class _Worker:
         step = self._sim.expand_leaves if request.leaves else self._sim.expand
         children = step(states, request.actions, out)
         if request.leaves:
-            return Expanded(children.rewards, children.ended, [])
+            return Expanded(children.rewards, children.terminated, [])
         self._states.update(zip(request.children, children.states, strict=True))
-        return Expanded(children.rewards, children.ended, [_short(key) for key in children.keys])
+        return Expanded(children.rewards, children.terminated, [_short(key) for key in children.keys])
 
-    def _hold(self, request: Hold) -> None:
+    def _hold(self, request: LoadState) -> None:
         state = self._sim.unpack(request.packed)
         for action in request.actions:
             (state,) = self._sim.expand([state], [action]).states

@@ -15,8 +15,8 @@ from adalook.storage.packing import damaged
 class Emulator:
     """A game in an emulator of its own.
 
-    After `play` or `begin`: `frame` (84, 84) is what was seen, written over by the next one; `lives`; `over`. A game
-    that is over stands still, screen and all, so playing out the rest of a step changes nothing.
+    After `play` or `begin`: `frame` (84, 84) is what was seen, written over by the next one; `lives`; `episode_over`. A
+    game that is over stands still, screen and all, so playing out the rest of a step changes nothing.
     """
 
     def __init__(self, game: str, frame_skip: int) -> None:
@@ -37,7 +37,7 @@ class Emulator:
         self.actions: list[Any] = ale.getMinimalActionSet()
         self.frame = self._lens.frame
         self.lives = 0
-        self.over = False
+        self.episode_over = False
 
     def begin(self, noops: int, anew: bool) -> None:
         """Start an episode with `noops` frames of doing nothing; anew: as if the console had just been switched on.
@@ -55,7 +55,7 @@ class Emulator:
         self._look(0)
         self._look(1)
         self._lens.shrink()
-        self.lives, self.over = ale.lives(), False
+        self.lives, self.episode_over = ale.lives(), False
 
     def play(self, action: int) -> int:
         """Repeat action number `action` for the frames of one step; returns the score it brought."""
@@ -70,7 +70,7 @@ class Emulator:
             score += act(code)
         self._look(1)
         self._lens.shrink()
-        self.lives, self.over = ale.lives(), ale.game_over()
+        self.lives, self.episode_over = ale.lives(), ale.game_over()
         return score
 
     def _look(self, slot: int) -> None:

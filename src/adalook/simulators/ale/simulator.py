@@ -67,7 +67,7 @@ class AtariSimulator(Simulator):
     Args:
         game: such as "ALE/Tutankham-v5".
         frame_skip: frames per step.
-        life_loss_ends: a lost life is `ended`, as in training by the usual rules; the episode goes on.
+        life_loss_ends: a lost life is `terminated`, as in training by the usual rules; the episode goes on.
         noop_max: each episode begins with 1..noop_max frames of doing nothing, drawn anew; 0 for none.
         clip_rewards: rewards are the signs of the scores.
         max_frames: an episode is over, not ended, after so many frames. Trees look past it.
@@ -142,9 +142,11 @@ class AtariSimulator(Simulator):
         self._frames, self._digests = (*self._frames[1:], frame), (*self._digests[1:], _digest(frame))
         self._played += self._frame_skip
         lost, self._lives = emulator.lives < self._lives, emulator.lives
-        ended = emulator.over or (lost and self._life_loss_ends)
-        over = emulator.over or self._played >= self._max_frames
-        return Transition(self.observe(), self._reward(score), float(score), ended=ended, over=over)
+        terminated = emulator.episode_over or (lost and self._life_loss_ends)
+        episode_over = emulator.episode_over or self._played >= self._max_frames
+        return Transition(
+            self.observe(), self._reward(score), float(score), terminated=terminated, episode_over=episode_over
+        )
 
     def _reward(self, score: int) -> float:
         return float((score > 0) - (score < 0)) if self._clip_rewards else float(score)
@@ -161,7 +163,7 @@ class AtariSimulator(Simulator):
     def observe(self) -> np.ndarray[Any, Any]:
         return np.frombuffer(b"".join(self._frames), np.uint8).reshape(self.observation_shape).copy()
 
-    def branch(self, state: AtariState, seed: int) -> AtariState:
+    def reseed(self, state: AtariState, seed: int) -> AtariState:
         """Games draw nothing, so there is nothing to do."""
         del seed
         check_states([state], AtariState, self._world)
@@ -185,12 +187,12 @@ class AtariSimulator(Simulator):
         in_place = out is not None and out.flags.c_contiguous and out.dtype == np.uint8
         observations: Observations = out if out is not None and in_place else self._room_for(n)
         pixels = observations.data.cast("B") if n else memoryview(b"")
-        rewards, ended = np.empty(n), np.empty(n, bool)
+        rewards, terminated = np.empty(n), np.empty(n, bool)
         children: list[AtariState] = []
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             emulator.restore(state.machine)
             rewards[i] = self._reward(emulator.play(int(action)))
-            ended[i] = emulator.over or (self._life_loss_ends and emulator.lives < state.lives)
+            terminated[i] = emulator.episode_over or (self._life_loss_ends and emulator.lives < state.lives)
             frame = emulator.frame.tobytes()
             if not leaves:
                 children.append(self._child(state, emulator, frame))
@@ -199,7 +201,7 @@ class AtariSimulator(Simulator):
         if out is not None and not in_place:
             out[...] = observations
             observations = out
-        return Children(children, observations, rewards, ended, [self.key(child) for child in children])
+        return Children(children, observations, rewards, terminated, [self.key(child) for child in children])
 
     def _tree_emulator(self) -> Emulator:
         if self._tree is None:

@@ -82,11 +82,11 @@ def _walk(
         shown.append(_shown(transition.observation))
         for stop in recording:
             stop.onward.append(action)
-            stop.happened.append((transition.observation.tobytes(), transition.reward, transition.ended))
-        recording = [stop for stop in recording if len(stop.onward) < AHEAD and not transition.over]
-        if transition.ended:
+            stop.happened.append((transition.observation.tobytes(), transition.reward, transition.terminated))
+        recording = [stop for stop in recording if len(stop.onward) < AHEAD and not transition.episode_over]
+        if transition.terminated:
             endings.append((state, action))
-        if transition.over:
+        if transition.episode_over:
             shown.append(_shown(check_observation(sim, sim.reset(), "reset")))
     if any(observation.tobytes() != content for observation, content in shown):
         raise SimulatorError(
@@ -108,9 +108,9 @@ def _endings(sim: Simulator, steps: int, seed: int) -> list[tuple[State, int]]:
         for _ in range(steps):
             state = sim.save()
             transition = sim.step(action)
-            if transition.ended:
+            if transition.terminated:
                 found.append((state, action))
-            if transition.over:
+            if transition.episode_over:
                 break
     return found
 

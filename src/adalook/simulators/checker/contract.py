@@ -56,7 +56,7 @@ def check_history(stop: Stop) -> None:
                     remedy="a sticky or repeated last action is part of the state: save it, or turn sticky actions off",
                 )
         sim.restore(state)
-        if sim.step(action).over:
+        if sim.step(action).episode_over:
             break
 
 
@@ -81,12 +81,12 @@ def check_reset(stop: Stop) -> None:
     _begun(sim, stop.plan(1))  # another episode in between, of which nothing may be left
     stop.go_back()
     again = _begun(sim, plan)
-    twin = sim.twin()
+    clone = sim.clone()
     try:
-        twin.restore(stop.state)
-        elsewhere = _begun(twin, plan)
+        clone.restore(stop.state)
+        elsewhere = _begun(clone, plan)
     finally:
-        twin.close()
+        clone.close()
     if expected != again or expected != elsewhere:
         where = "the first time" if expected != again else "in a twin"
         raise SimulatorError(
@@ -128,30 +128,30 @@ def check_packing(stop: Stop) -> None:
 
 def check_twin(stop: Stop) -> None:
     sim, plan = stop.sim, stop.plan()
-    twin = sim.twin()
+    clone = sim.clone()
     try:
-        twin.reset(seed=1)
-        play(twin, stop.plan(3))
-        if difference(expected := play(sim, plan), restored(sim, stop.state, plan)) or _stands_elsewhere(stop, twin):
+        clone.reset(seed=1)
+        play(clone, stop.plan(3))
+        if difference(expected := play(sim, plan), restored(sim, stop.state, plan)) or _stands_elsewhere(stop, clone):
             raise SimulatorError(
                 "a twin shares state with the original: moving one moves the other",
                 remedy="keep state in the instance, never in the class, a module or a default argument",
             )
-        if shift := difference(expected, restored(twin, stop.state, plan)):
+        if shift := difference(expected, restored(clone, stop.state, plan)):
             raise SimulatorError(
                 "a state does not go on in a twin as it does in the original",
                 got=shift,
                 remedy="a state must hold all that steps depend on, and nothing that belongs to one instance",
             )
     finally:
-        twin.close()
+        clone.close()
 
 
-def _stands_elsewhere(stop: Stop, twin: Simulator) -> bool:
+def _stands_elsewhere(stop: Stop, clone: Simulator) -> bool:
     """Whether moving the twin moves the live world."""
     stop.go_back()
-    twin.reset(seed=2)
-    play(twin, stop.plan(3))
+    clone.reset(seed=2)
+    play(clone, stop.plan(3))
     seen = stop.sim.observe().tobytes() != stop.observation.tobytes()
     return seen or packed(stop.sim, stop.sim.save()) != packed(stop.sim, stop.state)
 
@@ -162,7 +162,7 @@ def check_live_world(stop: Stop) -> None:
     expected = play(sim, plan)
     stop.go_back()
     before = generators.states_of(sim)
-    was, root = packed(sim, sim.save()), sim.branch(stop.state, seed=5)
+    was, root = packed(sim, sim.save()), sim.reseed(stop.state, seed=5)
     for _ in range(3):
         expanded(sim, [root] * sim.num_actions, list(range(sim.num_actions)))
     stray = generators.moved(before, generators.states_of(sim))
@@ -171,7 +171,7 @@ def check_live_world(stop: Stop) -> None:
         raise SimulatorError(
             "expand moves the live world",
             got=", ".join(stray) or "another state after it than before",
-            remedy="expand in a twin (see `twin`), or save the live world before and restore it after",
+            remedy="expand in a twin (see `clone`), or save the live world before and restore it after",
         )
 
 
@@ -182,20 +182,20 @@ def check_branch(stop: Stop) -> None:
     play(sim, plan)
     drawn_from = generators.moved(before, generators.states_of(sim))
     was = packed(sim, stop.state)
-    branches = [sim.branch(stop.state, seed) for seed in range(SEEDS)]
+    branches = [sim.reseed(stop.state, seed) for seed in range(SEEDS)]
     if packed(sim, stop.state) != was:
         raise SimulatorError("branch changes the state it is given", remedy="return another state")
-    if packed(sim, branches[1]) != packed(sim, sim.branch(stop.state, 1)):
+    if packed(sim, branches[1]) != packed(sim, sim.reseed(stop.state, 1)):
         raise SimulatorError("branch gives different states for the same seed", remedy="draw from `seed` alone")
-    if drawn_from and was and all(packed(sim, branch) == was for branch in branches):
+    if drawn_from and was and all(packed(sim, reseed) == was for reseed in branches):
         raise SimulatorError(
             "branch leaves the live world's randomness in the tree, which then foresees what the live world will draw",
             got=f"steps draw from {', '.join(drawn_from)}",
             remedy="override branch: give the state a generator made from `seed`",
         )
     _check_seed_counts(sim, branches, {name: before[name] for name in drawn_from}, plan)
-    for branch in branches:
-        sim.restore(branch)
+    for reseed in branches:
+        sim.restore(reseed)
         if sim.observe().tobytes() != stop.observation.tobytes():
             raise SimulatorError(
                 "a branch shows something else than its state", remedy="change randomness and nothing else"
@@ -212,8 +212,8 @@ def _check_seed_counts(sim: Simulator, branches: list[State], live: dict[str, st
         plan: what to play to see where branches draw from.
     """
     starts, drawn_from = [], set(live)
-    for branch in branches:
-        sim.restore(branch)
+    for reseed in branches:
+        sim.restore(reseed)
         starts.append(generators.states_of(sim))
         play(sim, plan)
         drawn_from &= set(generators.moved(starts[-1], generators.states_of(sim)))
@@ -230,7 +230,7 @@ def _check_seed_counts(sim: Simulator, branches: list[State], live: dict[str, st
 def check_keys(stop: Stop) -> None:
     """Children of one depth with equal keys must look alike and go on alike."""
     sim = stop.sim
-    level: list[State] = [sim.branch(stop.state, seed=11)]
+    level: list[State] = [sim.reseed(stop.state, seed=11)]
     for depth in (1, 2, 3):
         pairs = [(state, action) for state in level for action in range(sim.num_actions)]
         if len(pairs) > _LARGEST_LEVEL:
@@ -241,7 +241,7 @@ def check_keys(stop: Stop) -> None:
         children = expanded(sim, [state for state, _ in pairs], [action for _, action in pairs])
         _check_equal_keys(stop, children, depth)
         first = {key: i for i, key in reversed(list(enumerate(children.keys)))}
-        level = [children.states[i] for i in sorted(first.values()) if not children.ended[i]]
+        level = [children.states[i] for i in sorted(first.values()) if not children.terminated[i]]
 
 
 def _check_equal_keys(stop: Stop, children: Children, depth: int) -> None:
@@ -253,12 +253,12 @@ def _check_equal_keys(stop: Stop, children: Children, depth: int) -> None:
     for members in shared[:6]:
         one, other = members[0], members[-1]
         plan = stop.plan()
-        if children.ended[one] or children.ended[other]:
+        if children.terminated[one] or children.terminated[other]:
             plan = []
         shift = difference(restored(sim, children.states[one], plan), restored(sim, children.states[other], plan))
         if children.observations[one].tobytes() != children.observations[other].tobytes():
             shift = "different observations"
-        elif children.ended[one] != children.ended[other]:
+        elif children.terminated[one] != children.terminated[other]:
             shift = "one ended, the other not"
         if shift:
             raise SimulatorError(

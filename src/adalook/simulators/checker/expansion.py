@@ -37,7 +37,7 @@ def expanded(sim: Simulator, states: list[State], actions: list[int]) -> Childre
 
 
 def _check_sizes(sim: Simulator, children: Children, n: int, method: str) -> None:
-    lengths = {len(children.rewards), len(children.ended), len(children.observations)}
+    lengths = {len(children.rewards), len(children.terminated), len(children.observations)}
     shape, dtype = (n, *sim.observation_shape), sim.observation_dtype
     if lengths != {n} or children.observations.shape != shape or children.observations.dtype != dtype:
         raise SimulatorError(
@@ -51,7 +51,7 @@ def check_expansion(stop: Stop) -> None:
     """Children are what restoring and stepping gives, in any order, and expanding changes no state."""
     sim = stop.sim
     actions = [*range(sim.num_actions), *stop.plan(2)]
-    for root in (stop.state, sim.branch(stop.state, seed=3)):
+    for root in (stop.state, sim.reseed(stop.state, seed=3)):
         before = packed(sim, root)
         children = expanded(sim, [root] * len(actions), actions)
         kept = children.observations.copy()
@@ -89,7 +89,7 @@ def _check_against_step(stop: Stop, children: Children, i: int, action: int, pla
             got=shift,
             remedy="expand must bring what restore and step bring",
         )
-    if transition.over:
+    if transition.episode_over:
         return
     saved = packed(sim, sim.save())
     future = play(sim, plan)
@@ -118,7 +118,7 @@ def check_batches(stops: list[Stop], endings: list[tuple[State, int]]) -> None:
     """
     sim, rng = stops[0].sim, stops[0].rng
     pairs = [(stop.state, action) for stop in stops for action in rng.permutation(sim.num_actions)[:2].tolist()]
-    pairs += [(sim.branch(stop.state, seed=7), stop.plan(1)[0]) for stop in stops]
+    pairs += [(sim.reseed(stop.state, seed=7), stop.plan(1)[0]) for stop in stops]
     chosen = [pairs[i] for i in rng.permutation(len(pairs))[:_LARGEST_BATCH]]
     chosen += endings[:4]
     states, actions = [state for state, _ in chosen], [action for _, action in chosen]
@@ -151,7 +151,7 @@ def _check_variants(sim: Simulator, states: list[State], actions: list[int], exp
     }
     for name, children in variants.items():
         _check_sizes(sim, children, n, name)
-        wrong = [part for part in ("observations", "rewards", "ended") if not _equal(children, expected, part)]
+        wrong = [part for part in ("observations", "rewards", "terminated") if not _equal(children, expected, part)]
         if wrong:
             raise SimulatorError(
                 f"{name} disagrees with expand", got=f"other {' and '.join(wrong)}", remedy="all must bring the same"
@@ -165,19 +165,19 @@ def _equal(one: Children, other: Children, part: str) -> bool:
 
 
 def _row(transition: Any) -> tuple[bytes, float, bool]:
-    return transition.observation.tobytes(), transition.reward, transition.ended
+    return transition.observation.tobytes(), transition.reward, transition.terminated
 
 
 def _child_row(children: Children, i: int, transition: Any) -> tuple[bytes, float, bool]:
     """A child as a step would show it; a child of a truncated step may be called ended, since it cannot be expanded."""
-    truncated = transition.over and not transition.ended
-    ended = transition.ended if truncated else bool(children.ended[i])
-    return children.observations[i].tobytes(), float(children.rewards[i]), ended
+    truncated = transition.episode_over and not transition.terminated
+    terminated = transition.terminated if truncated else bool(children.terminated[i])
+    return children.observations[i].tobytes(), float(children.rewards[i]), terminated
 
 
 def _same_child(one: Children, i: int, other: Children, j: int) -> bool:
     return bool(
         one.observations[i].tobytes() == other.observations[j].tobytes()
         and one.rewards[i] == other.rewards[j]
-        and one.ended[i] == other.ended[j]
+        and one.terminated[i] == other.terminated[j]
     )

@@ -25,13 +25,13 @@ def check_foresight(sim: Simulator, rng: np.random.Generator) -> None:
         episodes[look].append((state, play(sim, plan)))
         drawn_from |= set(generators.moved(before, generators.states_of(sim)))
     if not drawn_from:
-        return  # steps draw nothing, or from what only `branch` knows of
+        return  # steps draw nothing, or from what only `reseed` knows of
     _check_own_stream(sim, drawn_from)
     for starts in episodes.values():
         if all(not difference(starts[0][1], trace) for _, trace in starts):
             continue  # randomness does not show
-        branches = [(sim.branch(state, seed), trace) for state, trace in starts for seed in range(SEEDS)]
-        foreseen = all(not difference(trace, restored(sim, branch, plan)) for branch, trace in branches)
+        branches = [(sim.reseed(state, seed), trace) for state, trace in starts for seed in range(SEEDS)]
+        foreseen = all(not difference(trace, restored(sim, reseed, plan)) for reseed, trace in branches)
         if foreseen and _in_place(sim, starts[0][0], branches[0][0]) & drawn_from:
             raise SimulatorError(
                 "branch foresees: whatever its seed, the tree draws what the live world draws",
@@ -39,11 +39,11 @@ def check_foresight(sim: Simulator, rng: np.random.Generator) -> None:
             )
 
 
-def _in_place(sim: Simulator, state: State, branch: State) -> set[str]:
+def _in_place(sim: Simulator, state: State, reseed: State) -> set[str]:
     """The generators that a branch leaves as they are: replaced ones show that its draws merely came to the same."""
     sim.restore(state)
     before = generators.states_of(sim)
-    sim.restore(branch)
+    sim.restore(reseed)
     return set(before) - set(generators.moved(before, generators.states_of(sim)))
 
 
@@ -57,7 +57,7 @@ def _check_own_stream(sim: Simulator, drawn_from: set[str]) -> None:
     for seed in range(SEEDS):
         sim.reset(seed=seed)
         live = generators.states_of(sim)
-        sim.restore(sim.branch(state, seed))
+        sim.restore(sim.reseed(state, seed))
         sim.reset()
         tree = generators.states_of(sim)
         shared = {name for name in shared if name in live and live[name] == tree.get(name)}

@@ -19,8 +19,8 @@ def play(world: Simulator, plan: list[int]) -> Trace:
     trace: Trace = []
     for action in plan:
         transition = check_transition(world, world.step(action))
-        trace.append((transition.observation.tobytes(), transition.reward, transition.ended))
-        if transition.over:
+        trace.append((transition.observation.tobytes(), transition.reward, transition.terminated))
+        if transition.episode_over:
             break
     return trace
 
@@ -58,7 +58,7 @@ def check_transition(sim: Simulator, transition: Any) -> Transition:
         value = getattr(transition, name)
         if not isinstance(value, float | int | np.floating) or not math.isfinite(value):
             raise SimulatorError(f"step returns a wrong {name}", expected="a finite number", got=repr(value))
-    for name in ("ended", "over"):
+    for name in ("terminated", "episode_over"):
         if not isinstance(getattr(transition, name), bool | np.bool_):
             raise SimulatorError(f"step returns a wrong {name}", expected="a bool", got=repr(getattr(transition, name)))
     return transition

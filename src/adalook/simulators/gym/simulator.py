@@ -99,11 +99,13 @@ class GymSimulator(Simulator):
     def step(self, action: int) -> Transition:
         played = self._first_action + checked_action(action, self.num_actions)
         self._draw_from(self._live)
-        observation, reward, ended, truncated, _ = self._live.step(played)
+        observation, reward, terminated, truncated, _ = self._live.step(played)
         self._observation = self._array(observation)
         self._elapsed += 1
-        over = bool(ended or truncated or (self._limit is not None and self._elapsed >= self._limit))
-        return Transition(self.observe(), float(reward), float(reward), ended=bool(ended), over=over)
+        episode_over = bool(terminated or truncated or (self._limit is not None and self._elapsed >= self._limit))
+        return Transition(
+            self.observe(), float(reward), float(reward), terminated=bool(terminated), episode_over=episode_over
+        )
 
     def _draw_from(self, env: Any) -> None:
         """Give a branched live world the randomness of its next step."""
@@ -123,27 +125,27 @@ class GymSimulator(Simulator):
     def observe(self) -> np.ndarray[Any, Any]:
         return self._observation.copy()
 
-    def branch(self, state: GymState, seed: int) -> GymState:
+    def reseed(self, state: GymState, seed: int) -> GymState:
         check_states([state], GymState, self._name)
-        return state._replace(randomness=Randomness.branch(seed))
+        return state._replace(randomness=Randomness.reseed(seed))
 
     def expand(self, states: Sequence[GymState], actions: Sequence[int], out: Observations | None = None) -> Children:
         check_actions(actions, self.num_actions)
         check_states(states, GymState, self._name)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
-        rewards, ended = np.empty(n), np.empty(n, bool)
+        rewards, terminated = np.empty(n), np.empty(n, bool)
         children, keys = [], []
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
-            observation, rewards[i], ended[i], _, _ = self._tree.step(self._first_action + int(action))
+            observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
             observations[i] = seen = self._array(observation)
             after = None if randomness is None else randomness.next()
             child = GymState(read(self._tree, self._name), seen, state.elapsed + 1, after, self._name)
             children.append(child)
             keys.append(self.key(child))
-        return Children(children, observations, rewards, ended, keys)
+        return Children(children, observations, rewards, terminated, keys)
 
     def key(self, state: GymState) -> bytes:
         """All attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""

@@ -120,15 +120,15 @@ def _loses_state(live: Any, name: str, symptom: str | None = None) -> SimulatorE
 def _lead_away(sim: GymSimulator, state: GymState, rng: np.random.Generator) -> None:
     actions = [int(a) for a in rng.permutation(sim.num_actions)[:_AWAY]]
     children = sim.expand([state] * len(actions), actions)
-    onward = [child for child, ended in zip(children.states, children.ended, strict=True) if not ended]
+    onward = [child for child, terminated in zip(children.states, children.terminated, strict=True) if not terminated]
     sim.expand(onward, actions[: len(onward)])
 
 
 def _child(sim: GymSimulator, state: GymState, action: int) -> tuple[bytes, float, bool]:
     children = sim.expand([state], [action])
-    return children.observations[0].tobytes(), float(children.rewards[0]), bool(children.ended[0])
+    return children.observations[0].tobytes(), float(children.rewards[0]), bool(children.terminated[0])
 
 
 def _live_step(sim: GymSimulator, action: int) -> tuple[bytes, float, bool]:
     step = sim.step(action)
-    return step.observation.tobytes(), step.reward, step.ended
+    return step.observation.tobytes(), step.reward, step.terminated
