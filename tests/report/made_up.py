@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook.report import SavedLayout
 from adalook.report.claims.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
-from adalook.report.data.experiment import Experiment, SavedModel, Trace
+from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
 from adalook.report.data.records import read_record
 
 Raw = dict[str, Any]
@@ -170,15 +170,17 @@ def alter(made: World, fits: Callable[[Raw], bool], change: Callable[[Raw], None
     return altered
 
 
-def load(made: World) -> dict[str, Experiment]:
+def load(made: World) -> dict[str, ExperimentData]:
     """As if read from disk, the maze with one model and the traces of its first run of PI."""
     experiments = {
-        name: Experiment(name, {"seeds": SEEDS}, {}, tuple(map(read_record, records)), {}, {}, {})
+        name: ExperimentData(name, {"seeds": SEEDS}, {}, tuple(map(read_record, records)), {}, {}, {})
         for name, records in made.items()
     }
     if "maze" in experiments:
         found = experiments["maze"]
-        experiments["maze"] = Experiment("maze", found.settings, {}, found.records, {}, {MAZE_KEY: small_maze()}, {})
+        experiments["maze"] = ExperimentData(
+            "maze", found.settings, {}, found.records, {}, {MAZE_KEY: small_maze()}, {}
+        )
     return experiments
 
 

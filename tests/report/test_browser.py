@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from adalook.report.claims.all import judge_claims
-from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.data.records import Record
 from adalook.report.pages.experiments import report_page
 from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
@@ -21,18 +21,18 @@ SIDES = {"a": ("hpi", "PI"), "b": ("wlpi", "WLPI")}
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> ExperimentData:
     return load_experiment(run_small_maze(tmp_path_factory.mktemp("results") / "maze"))
 
 
 @pytest.fixture(scope="module")
-def report(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(experiment: ExperimentData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "index.html"
     path.write_text(report_page({"maze": experiment}, [], judge_claims({"maze": experiment})))
     return path
 
 
-def record_of(experiment: Experiment, side: str, seed: int = 0) -> Record:
+def record_of(experiment: ExperimentData, side: str, seed: int = 0) -> Record:
     return next(r for r in experiment.records if (r.group, r.label) == SIDES[side] and r.seed == seed)
 
 
@@ -42,7 +42,7 @@ def point_at(page: Page, side: str, row: int, column: int, size: int = 10) -> No
     page.mouse.move(box["x"] + (column + 0.5) * box["width"] / size, box["y"] + (row + 0.5) * box["height"] / size)
 
 
-def test_the_slider_moves_every_panel(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_the_slider_moves_every_panel(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     names = [f"{name}-{side}" for side in "ab" for name in ("iteration", "distance", "queries")]
 
@@ -60,7 +60,7 @@ def test_the_slider_moves_every_panel(visit: Any, report: Path, experiment: Expe
         assert text(page, f"changed-{side}") == f"{record.changed[1]}"
 
 
-def test_a_run_that_has_ended_stays_at_its_end(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_a_run_that_has_ended_stays_at_its_end(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     longest = max(record_of(experiment, side).passes for side in "ab") - 1
     shortest = record_of(experiment, "b").passes - 1
@@ -71,7 +71,7 @@ def test_a_run_that_has_ended_stays_at_its_end(visit: Any, report: Path, experim
     assert text(page, "queries-b") == f"{record_of(experiment, 'b').total():,}"
 
 
-def test_the_numbers_of_a_cell_are_those_on_disk(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_the_numbers_of_a_cell_are_those_on_disk(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     model = experiment.models["size=10,discount=0.98,seed=0"]
     for place in (0, 1):
@@ -92,7 +92,7 @@ def test_the_numbers_of_a_cell_are_those_on_disk(visit: Any, report: Path, exper
                 assert shown["action"] == model.action_names[trace.policy[place, state]]
 
 
-def test_cells_that_are_no_states_are_explained(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_cells_that_are_no_states_are_explained(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     goal = experiment.models["size=10,discount=0.98,seed=0"].layout.goals[0]
     changed_since(page, lambda: point_at(page, "a", *goal))
@@ -101,7 +101,7 @@ def test_cells_that_are_no_states_are_explained(visit: Any, report: Path, experi
     assert "a wall" in text(page, "cell-b")
 
 
-def test_play_goes_to_the_end_and_can_be_paused(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_play_goes_to_the_end_and_can_be_paused(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     last = record_of(experiment, "a").passes - 1
     part(page, "play").click()
@@ -121,7 +121,7 @@ def test_play_goes_to_the_end_and_can_be_paused(visit: Any, report: Path, experi
     expect(part(page, "slider")).to_have_value("1")
 
 
-def test_everything_can_be_done_by_keyboard(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_everything_can_be_done_by_keyboard(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     part(page, "slider").focus()
     changed_since(page, lambda: page.keyboard.press("ArrowRight"))
@@ -166,7 +166,7 @@ def test_cells_can_be_coloured_by(colour: str, visit: Any, report: Path) -> None
     assert not [one for one, other in zip(before, after, strict=True) if one == other]
 
 
-def test_the_colours_of_cells_are_those_of_the_legend(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_the_colours_of_cells_are_those_of_the_legend(visit: Any, report: Path, experiment: ExperimentData) -> None:
     record = next(r for r in experiment.records if r.group == "qlpi" and r.trace and r.seed == 0)
     depth = experiment.trace(record).depth[0]
     page = visit(report, f"#colour=depth&arrows=0&b=qlpi/{record.label}")
@@ -197,7 +197,7 @@ def test_arrows_can_be_switched_off(visit: Any, report: Path) -> None:
 
 
 @pytest.mark.parametrize("convention", ["tree+exact", "shared+simulated"])
-def test_queries_can_be_counted_by(convention: str, visit: Any, report: Path, experiment: Experiment) -> None:
+def test_queries_can_be_counted_by(convention: str, visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     assert part(page, "count").input_value() == "root+simulated"
     changed_since(page, lambda: part(page, "count").select_option(convention))
@@ -206,7 +206,7 @@ def test_queries_can_be_counted_by(convention: str, visit: Any, report: Path, ex
 
 
 def test_the_queries_of_a_prior_that_counts_are_there_from_the_start(
-    visit: Any, report: Path, experiment: Experiment
+    visit: Any, report: Path, experiment: ExperimentData
 ) -> None:
     record = next(r for r in experiment.records if r.group == "aggregated" and r.trace)
     assert record.prior.counted
@@ -218,7 +218,7 @@ def test_the_queries_of_a_prior_that_counts_are_there_from_the_start(
     assert text(page, "prior-b") == "none"
 
 
-def test_a_view_can_be_shared_by_its_address(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_a_view_can_be_shared_by_its_address(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     changed_since(page, lambda: part(page, "seed").select_option("1"))
     changed_since(page, lambda: part(page, "a").select_option("hpi/2-PI"))
@@ -263,7 +263,7 @@ def test_a_cell_of_the_address_stays_when_the_pointer_leaves(visit: Any, report:
     assert readout(page, "a")["cell"] == "row 1, column 1"
 
 
-def test_a_click_on_a_chart_goes_there(visit: Any, report: Path, experiment: Experiment) -> None:
+def test_a_click_on_a_chart_goes_there(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
     part(page, "chart-distance").scroll_into_view_if_needed()
     box = part(page, "chart-distance").bounding_box()

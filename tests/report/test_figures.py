@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import cheapest, contenders
 from adalook.report.data.records import CONVENTIONS, HEADLINE
 from adalook.report.data.statistics import mean
@@ -39,19 +39,19 @@ NUMBERS = [
 
 
 @pytest.fixture(scope="module")
-def experiments() -> dict[str, Experiment]:
+def experiments() -> dict[str, ExperimentData]:
     return made_up.load(made_up.world())
 
 
 @pytest.fixture(scope="module")
-def drawn(experiments: dict[str, Experiment], tmp_path_factory: pytest.TempPathFactory) -> list[Figure]:
+def drawn(experiments: dict[str, ExperimentData], tmp_path_factory: pytest.TempPathFactory) -> list[Figure]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plotting, "DOTS_PER_INCH", 40)  # quick; what is on them is the same
         return draw_figures(experiments, tmp_path_factory.mktemp("figures") / "new")
 
 
 @pytest.fixture(scope="module")
-def figure_5(experiments: dict[str, Experiment]) -> list[Sketch]:
+def figure_5(experiments: dict[str, ExperimentData]) -> list[Sketch]:
     """Under each convention, the headline first."""
     return figures_queries.panels_by_convention(experiments["maze"])
 
@@ -85,7 +85,7 @@ def test_every_figure_is_an_svg_and_a_png_with_something_on_it(drawn: list[Figur
         assert imread(figure.png).std() > 0.02, figure.number
 
 
-def test_the_same_data_give_the_same_bytes(experiments: dict[str, Experiment], tmp_path: Path) -> None:
+def test_the_same_data_give_the_same_bytes(experiments: dict[str, ExperimentData], tmp_path: Path) -> None:
     chain = {"chain": experiments["chain"]}
     first = [(figure.svg.read_bytes(), figure.png.read_bytes()) for figure in draw_figures(chain, tmp_path / "a")]
     second = [(figure.svg.read_bytes(), figure.png.read_bytes()) for figure in draw_figures(chain, tmp_path / "b")]
@@ -107,7 +107,7 @@ def test_no_label_is_cut_off(figure_5: list[Sketch]) -> None:
         assert -1 <= box.y0 <= box.y1 <= height + 1
 
 
-def test_figure_5_shows_the_means(experiments: dict[str, Experiment], figure_5: list[Sketch]) -> None:
+def test_figure_5_shows_the_means(experiments: dict[str, ExperimentData], figure_5: list[Sketch]) -> None:
     maze = experiments["maze"]
     for convention, sketch in zip(CONVENTIONS, figure_5, strict=True):
         panels = sketch.figure.axes
@@ -118,7 +118,7 @@ def test_figure_5_shows_the_means(experiments: dict[str, Experiment], figure_5: 
             assert shown == pytest.approx(expected)
 
 
-def test_figure_5_shows_deviation_and_interval(experiments: dict[str, Experiment], figure_5: list[Sketch]) -> None:
+def test_figure_5_shows_deviation_and_interval(experiments: dict[str, ExperimentData], figure_5: list[Sketch]) -> None:
     sketch = figure_5[0]
     samples = contenders(experiments["maze"].records, "hpi")[0].totals(HEADLINE)
     bars = [tuple(line.get_ydata()) for line in sketch.figure.axes[0].lines if list(line.get_xdata()) == [0, 0]]
@@ -126,7 +126,7 @@ def test_figure_5_shows_deviation_and_interval(experiments: dict[str, Experiment
     assert bars[1] == pytest.approx((mean(samples).low, mean(samples).high))
 
 
-def test_figure_5_marks_the_best_fixed_depth(experiments: dict[str, Experiment], figure_5: list[Sketch]) -> None:
+def test_figure_5_marks_the_best_fixed_depth(experiments: dict[str, ExperimentData], figure_5: list[Sketch]) -> None:
     best = cheapest(contenders(experiments["maze"].records, "hpi"), HEADLINE)
     assert best is not None
     sketch = figure_5[0]
@@ -163,7 +163,7 @@ def test_methods_can_be_told_apart_without_colour() -> None:
     assert len({style.marker for style in STYLES.values()}) == len({style.colour for style in STYLES.values()}) == 7
 
 
-def test_figure_1_puts_the_formulas_beside_the_runs(experiments: dict[str, Experiment]) -> None:
+def test_figure_1_puts_the_formulas_beside_the_runs(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_chain.chain(experiments["chain"])
     assert sketch is not None
     cost = sketch.figure.axes[2]
@@ -173,14 +173,14 @@ def test_figure_1_puts_the_formulas_beside_the_runs(experiments: dict[str, Exper
     assert "n = 20" in cost.get_title(loc="left")
 
 
-def test_figure_2_shows_the_maze(experiments: dict[str, Experiment]) -> None:
+def test_figure_2_shows_the_maze(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_maze.snapshot(experiments["maze"])
     assert sketch is not None
     assert [text.get_text() for text in sketch.figure.legends[0].get_texts()] == ["start", "goal", "trap", "wall"]
     assert (3.0, 3.0) in marks(sketch.figure.axes[0])
 
 
-def test_figure_3_ends_where_the_runs_end(experiments: dict[str, Experiment]) -> None:
+def test_figure_3_ends_where_the_runs_end(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_maze.distances(experiments["maze"])
     assert sketch is not None
     lines = sketch.figure.axes[0].lines
@@ -190,7 +190,7 @@ def test_figure_3_ends_where_the_runs_end(experiments: dict[str, Experiment]) ->
     assert np.mean([12, 13]) == pytest.approx(float(lines[0].get_label().split("(")[1].split()[0]))
 
 
-def test_figure_4_shows_the_shares(experiments: dict[str, Experiment]) -> None:
+def test_figure_4_shows_the_shares(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_maze.histograms(experiments["maze"])
     assert sketch is not None
     assert len(sketch.figure.axes) == figures_maze.HISTOGRAM_PANELS
@@ -199,7 +199,7 @@ def test_figure_4_shows_the_shares(experiments: dict[str, Experiment]) -> None:
     assert any("κ ≤ γ² in 98.0%" in text for text in texts(sketch.figure))
 
 
-def test_the_map_of_best_depths_names_them(experiments: dict[str, Experiment]) -> None:
+def test_the_map_of_best_depths_names_them(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_sweep.best_depths(experiments["sweep"])
     assert sketch is not None
     for panel in sketch.figure.axes:
@@ -207,7 +207,7 @@ def test_the_map_of_best_depths_names_them(experiments: dict[str, Experiment]) -
     assert "a deeper one may be better still: 1 of 4 cells under root + simulated, 1 of 4" in sketch.caption
 
 
-def test_the_map_of_relative_costs_names_them(experiments: dict[str, Experiment]) -> None:
+def test_the_map_of_relative_costs_names_them(experiments: dict[str, ExperimentData]) -> None:
     sketch = figures_sweep.relative_costs(experiments["sweep"])
     assert sketch is not None
     first, last = sketch.figure.axes
@@ -216,7 +216,7 @@ def test_the_map_of_relative_costs_names_them(experiments: dict[str, Experiment]
     assert first.texts[0].get_text() == f"{(450 + 1000) / (1000 + 1000):.2f}"
 
 
-def test_table_1_shows_what_was_measured(experiments: dict[str, Experiment]) -> None:
+def test_table_1_shows_what_was_measured(experiments: dict[str, ExperimentData]) -> None:
     sketch = table_one.sketch(experiments)
     assert sketch is not None
     found = texts(sketch.figure)
@@ -225,7 +225,7 @@ def test_table_1_shows_what_was_measured(experiments: dict[str, Experiment]) -> 
     assert sum(text == table_one.MISSING for text in found) == 0
 
 
-def test_table_1_says_what_is_missing(experiments: dict[str, Experiment]) -> None:
+def test_table_1_says_what_is_missing(experiments: dict[str, ExperimentData]) -> None:
     sketch = table_one.sketch({"chain": experiments["chain"]})
     assert sketch is not None
     assert sum(text == table_one.MISSING for text in texts(sketch.figure)) == 2 * len(table_one.ROWS)
@@ -241,7 +241,7 @@ def test_one_seed_and_one_method_can_be_drawn() -> None:
 
 
 def test_experiments_without_records_give_no_figures(tmp_path: Path) -> None:
-    empty = {name: Experiment(name, {}, {}, (), {}, {}, {}) for name in ("chain", "maze", "sweep")}
+    empty = {name: ExperimentData(name, {}, {}, (), {}, {}, {}) for name in ("chain", "maze", "sweep")}
     assert [figure.number for figure in draw_figures(empty, tmp_path)] == ["Table 1"]
     assert draw_figures({}, tmp_path) == []
 

@@ -18,7 +18,7 @@ import pytest
 from adalook.cli.main import main
 from adalook.errors import FileError
 from adalook.report.claims.verdicts import Claim, Judgement, Verdict
-from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.figures import all as figures
 from adalook.report.figures import maze as figures_maze
 from adalook.report.figures.spec import Sketch
@@ -85,7 +85,7 @@ def report(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(results, place / "results" / "maze")
     everything = figures.sketch_figures
 
-    def some(experiments: dict[str, Experiment]) -> list[Sketch]:
+    def some(experiments: dict[str, ExperimentData]) -> list[Sketch]:
         by_name = {sketch.name: sketch for sketch in everything(experiments)}
         return [by_name[f"figure-{name}"] for name in ("2", "3", "5-root-simulated", "5-shared-simulated")]
 

@@ -8,14 +8,14 @@ from adalook.experiments.engines.base import Engine
 from adalook.experiments.engines.processes import Processes
 from adalook.experiments.engines.ray import RayEngine
 from adalook.experiments.maze import MazeExperiment
-from adalook.experiments.runner import Experiment
+from adalook.experiments.runner import ExperimentSpec
 from adalook.experiments.sweep import SweepExperiment
 
 EVERY = "all"
 NAMES = ("chain", "maze", "sweep")
 
 
-def chosen_experiments(name: str, seeds: int | None = None) -> list[Experiment]:
+def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSpec]:
     """The experiment of this name, or all of them; `seeds` where it has any, None for its default.
 
     >>> [experiment.name for experiment in chosen_experiments("all")]
@@ -27,7 +27,7 @@ def chosen_experiments(name: str, seeds: int | None = None) -> list[Experiment]:
         raise ArgumentError("seeds is wrong", expected="a whole number >= 1", got=seeds)
     if seeds is not None and name == "chain":
         raise ArgumentError("the chain has no seeds", got=f"--seeds {seeds}", remedy="leave it out: nothing is random")
-    experiments: list[Experiment] = [
+    experiments: list[ExperimentSpec] = [
         ChainExperiment(),
         MazeExperiment() if seeds is None else MazeExperiment(seeds=seeds),
         SweepExperiment() if seeds is None else SweepExperiment(seeds=seeds),

@@ -15,7 +15,7 @@ from adalook.experiments.store import Store
 from adalook.experiments.trial import Trial
 
 
-class Experiment(Protocol):
+class ExperimentSpec(Protocol):
     """A frozen dataclass: its fields are the settings, its jobs are what to run."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -27,7 +27,7 @@ class Experiment(Protocol):
 
 
 @dataclass(frozen=True)
-class Report:
+class RunSummary:
     """How a run went."""
 
     directory: Path
@@ -68,8 +68,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def reproduce(
-    experiment: Experiment, directory: Path, engine: Engine, *, fresh: bool = False, progress: bool = False
-) -> Report:
+    experiment: ExperimentSpec, directory: Path, engine: Engine, *, fresh: bool = False, progress: bool = False
+) -> RunSummary:
     """Run what is missing of an experiment and write its results.
 
     Args:
@@ -91,12 +91,12 @@ def reproduce(
             store.clear()
         summary = store.finished()
         if summary is not None:
-            return Report(directory, len(jobs), len(jobs), 0, time.perf_counter() - began, summary)
+            return RunSummary(directory, len(jobs), len(jobs), 0, time.perf_counter() - began, summary)
         with store.journal(job.name for job in jobs) as journal:
             found, redone = len(journal.lines), journal.damaged
             _run_missing(store, journal, jobs, engine, progress)
             summary = store.finish(journal)
-    return Report(directory, len(jobs), found, redone, time.perf_counter() - began, summary)
+    return RunSummary(directory, len(jobs), found, redone, time.perf_counter() - began, summary)
 
 
 def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: Engine, progress: bool) -> None:

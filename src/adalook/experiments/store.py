@@ -20,7 +20,7 @@ from adalook import __version__
 from adalook.errors import FileError
 from adalook.experiments import archive
 from adalook.experiments.journal import Journal, dumps
-from adalook.experiments.trial import Outcome
+from adalook.experiments.trial import TrialResult
 from adalook.storage.files import failure, make_directory, replacing
 
 FORMAT = "adalook experiment"
@@ -149,7 +149,7 @@ class Store:
     def _trace_path(self, job: str) -> Path:
         return self._traces / f"{hashlib.sha256(job.encode()).hexdigest()[:24]}.npz"
 
-    def keep(self, journal: Journal, job: str, outcome: Outcome, seconds: float) -> None:
+    def keep(self, journal: Journal, job: str, outcome: TrialResult, seconds: float) -> None:
         """Make one job's outcome safe: its arrays first, then the line that vouches for them."""
         checksum = None
         if outcome.arrays:

@@ -47,7 +47,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialResult:
     """What came of a trial: plain data for JSON, and arrays if they were to be kept."""
 
     record: dict[str, Any]
@@ -56,7 +56,7 @@ class Outcome:
     """How to draw the models of the arrays, by key."""
 
 
-def run_trial(trial: Trial) -> Outcome:
+def run_trial(trial: Trial) -> TrialResult:
     """Solve until no action can be improved, from the recipe's initial policy."""
     mdp = trial.model.build()
     start = trial.model.initial_policy(mdp)
@@ -71,9 +71,9 @@ def run_trial(trial: Trial) -> Outcome:
     record["effective_lookahead"] = _effective_lookahead(mdp, solution, best) if trial.histogram else None
     record["trace"] = trial.name if trial.keep_trace else None
     if not trial.keep_trace:
-        return Outcome(record)
+        return TrialResult(record)
     arrays = _trace_arrays(trial.name, start, solution) | _model_arrays(trial.model.key, mdp, best)
-    return Outcome(record, arrays, {trial.model.key: _drawing(mdp)})
+    return TrialResult(record, arrays, {trial.model.key: _drawing(mdp)})
 
 
 def _about(trial: Trial, mdp: MDP) -> dict[str, Any]:

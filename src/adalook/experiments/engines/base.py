@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from adalook.errors import AdalookError, ArgumentError
-from adalook.experiments.trial import Outcome, Trial, run_trial
+from adalook.experiments.trial import Trial, TrialResult, run_trial
 
 THREAD_COUNTS = ("ADALOOK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(THREAD_COUNTS, "1")
@@ -25,7 +25,7 @@ class Finished:
     """A job that is done."""
 
     job: str
-    outcome: Outcome
+    outcome: TrialResult
     seconds: float
 
 

@@ -21,18 +21,18 @@ from adalook.report.claims.verdicts import (
     under_each,
     under_each_lookahead,
 )
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.records import Convention, Record
 
 ROUNDING = 1e-9
 ADAPTIVE = ("tlpi", "qlpi")
 
 
-def _records(experiment: Experiment, *groups: str) -> list[Record]:
+def _records(experiment: ExperimentData, *groups: str) -> list[Record]:
     return [record for record in experiment.records if record.group in groups]
 
 
-def _rivals(experiment: Experiment, *groups: str) -> Iterator[tuple[Record, Record]]:
+def _rivals(experiment: ExperimentData, *groups: str) -> Iterator[tuple[Record, Record]]:
     """Each run of the groups beside h-PI with the same h on the same chain; h = 1 is nothing to compare."""
     fixed = {(_key(record), record.lookahead): record for record in _records(experiment, "hpi")}
     for record in _records(experiment, *groups):

@@ -22,7 +22,7 @@ from adalook.report.claims.verdicts import (
     interval,
     under_each,
 )
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
     Contender,
@@ -108,7 +108,7 @@ def _contract_faster(experiments: Experiments) -> list[Judgement]:
     return alike((found, ", ".join(texts)))
 
 
-def _rivals(maze: Experiment) -> list[tuple[Contender, Contender]]:
+def _rivals(maze: ExperimentData) -> list[tuple[Contender, Contender]]:
     """Each TLPI(γ^h) beside h-PI."""
     fixed = {contender.lookahead: contender for contender in contenders(maze.records, FIXED)}
     return [(one, fixed[one.lookahead]) for one in contenders(maze.records, "tlpi") if one.lookahead in fixed]

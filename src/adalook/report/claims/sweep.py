@@ -28,7 +28,7 @@ from adalook.report.claims.verdicts import (
     interval,
     under_each,
 )
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
     Contender,
@@ -50,7 +50,7 @@ TOGETHER = 0.95
 """Confidence of the intervals of all settings together, where one good setting is enough (Bonferroni)."""
 
 
-def cells(sweep: Experiment) -> dict[Cell, list[Contender]]:
+def cells(sweep: ExperimentData) -> dict[Cell, list[Contender]]:
     """Contenders by (size, discount); cells without a fixed depth to compare with are left out."""
     found = {cell: contenders(records) for cell, records in by_model(sweep.records, "size", "discount").items()}
     return {cell: there for cell, there in found.items() if any(one.group == FIXED for one in there)}
@@ -62,7 +62,7 @@ def best_fixed(there: list[Contender], convention: Convention) -> Contender:
     return best
 
 
-def adaptive_ratios(sweep: Experiment, convention: Convention) -> dict[str, dict[Cell, Estimate]]:
+def adaptive_ratios(sweep: ExperimentData, convention: Convention) -> dict[str, dict[Cell, Estimate]]:
     """Queries over those of the cell's best fixed depth, for each adaptive method in each cell."""
     ratios: dict[str, dict[Cell, Estimate]] = {}
     for cell, there in cells(sweep).items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.data.statistics import FEWEST_SAMPLES, Estimate
 
@@ -68,7 +68,7 @@ class Claim:
         return next(found, Verdict.NOT_TESTED)
 
 
-Experiments = Mapping[str, Experiment]
+Experiments = Mapping[str, ExperimentData]
 
 
 @dataclass(frozen=True)

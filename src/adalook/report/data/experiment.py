@@ -1,4 +1,4 @@
-"""A results folder of `adalook reproduce` -> an `Experiment`: what was run, what it cost, how it went.
+"""A results folder of `adalook reproduce` -> an `ExperimentData`: what was run, what it cost, how it went.
 
     experiment.json   settings, versions and checksums of the other files; written last: without it nothing is read
     records.json      one record per job
@@ -53,7 +53,7 @@ class SavedModel:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class ExperimentData:
     """Everything in one results folder."""
 
     name: str
@@ -77,7 +77,7 @@ class Experiment:
         """The records of a group whose parameters have these values, by seed.
 
         >>> from pathlib import Path
-        >>> empty = Experiment("maze", {}, {}, (), {}, {}, {})
+        >>> empty = ExperimentData("maze", {}, {}, (), {}, {}, {})
         >>> empty.select("hpi", depth=3)
         []
         """
@@ -90,7 +90,7 @@ class Experiment:
         return sorted(filter(fits, self.records), key=lambda record: record.seed)
 
 
-def load_experiment(directory: str | Path) -> Experiment:
+def load_experiment(directory: str | Path) -> ExperimentData:
     """Read and check a results folder.
 
     >>> load_experiment("no/such/place")
@@ -117,7 +117,7 @@ def load_experiment(directory: str | Path) -> Experiment:
         for record in records
         if record.trace is not None
     }
-    return Experiment(
+    return ExperimentData(
         name=about["experiment"],
         settings=about["settings"],
         versions={"adalook": about["adalook_version"], **about["versions"]},

@@ -43,7 +43,7 @@ class Damage(Exception):
 
 
 @dataclass(frozen=True)
-class Prior:
+class PriorCost:
     """Where a prior came from, what it cost, and whether the job's total includes that cost."""
 
     kind: str
@@ -78,7 +78,7 @@ class Record:
     """States that looked further than one step."""
     improvement: Mapping[str, tuple[int, ...]]
     evaluation: Mapping[str, tuple[int, ...]]
-    prior: Prior | None
+    prior: PriorCost | None
     effective_lookahead: FloatArray | None
     """(iterations, bins) share of the states per effective lookahead log_γ κ_s, where it was counted."""
     induced_contraction: float | None
@@ -214,9 +214,9 @@ def _histograms(rows: object, passes: int) -> FloatArray:
     return shares
 
 
-def _prior(raw: Mapping[str, Any]) -> Prior:
+def _prior(raw: Mapping[str, Any]) -> PriorCost:
     queries = raw["queries"]
-    return Prior(
+    return PriorCost(
         kind=_text(raw["kind"]),
         counted=bool(raw.get("counted", True)),
         improvement={name: whole(queries["improvement"][name]) for name in IMPROVEMENTS},

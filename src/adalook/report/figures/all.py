@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.figures import chain as figures_chain
 from adalook.report.figures import maze as figures_maze
 from adalook.report.figures import queries as figures_queries
@@ -29,7 +29,7 @@ class Figure:
     png: Path
 
 
-def draw_figures(experiments: Mapping[str, Experiment], directory: str | Path) -> list[Figure]:
+def draw_figures(experiments: Mapping[str, ExperimentData], directory: str | Path) -> list[Figure]:
     """Draw whatever the experiments have data for, in the order of the paper.
 
     >>> import tempfile
@@ -46,7 +46,7 @@ def draw_figures(experiments: Mapping[str, Experiment], directory: str | Path) -
     return figures
 
 
-def sketch_figures(experiments: Mapping[str, Experiment]) -> list[Sketch]:
+def sketch_figures(experiments: Mapping[str, ExperimentData]) -> list[Sketch]:
     """The same before they are saved."""
     sketches: list[Sketch | None] = [table_one.sketch(experiments)]
     if "chain" in experiments:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook.report.claims import formulas
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import HEADLINE, Record
 from adalook.report.figures.spec import Sketch
@@ -22,7 +22,7 @@ SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12, "wlpi": 0.0}
 """Marks that would hide each other stand side by side."""
 
 
-def chain(experiment: Experiment) -> Sketch | None:
+def chain(experiment: ExperimentData) -> Sketch | None:
     """The chain itself; iterations, cost of an iteration and total queries over n and h."""
     by_length = {int(n): records for (n,), records in by_model(experiment.records, "n").items()}
     if not by_length:

@@ -8,7 +8,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.report import SavedLayout
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import Contender, contenders
 from adalook.report.data.records import Record
 from adalook.report.figures.solution import EMPTY, GOAL, TRAP, WALL
@@ -25,7 +25,7 @@ CUT = 0.30
 """Bars end here, so that the many states that are done do not flatten the rest; those that are cut say their share."""
 
 
-def snapshot(maze: Experiment) -> Sketch | None:
+def snapshot(maze: ExperimentData) -> Sketch | None:
     """The maze of the first seed, and what its cells are worth."""
     if not maze.models:
         return None
@@ -85,7 +85,7 @@ def _draw_maze(panel: Axes, layout: SavedLayout) -> None:
     panel.plot([], [], linestyle="", marker="s", markersize=8, color=WALL, label="wall")
 
 
-def distances(maze: Experiment) -> Sketch | None:
+def distances(maze: ExperimentData) -> Sketch | None:
     """‖V* − V^π‖ per iteration for each fixed depth; a run that has ended stays at its last distance."""
     fixed = contenders(maze.records, "hpi")
     if not fixed:
@@ -153,7 +153,7 @@ def _mean_distance(contender: Contender) -> tuple[FloatArray, FloatArray]:
     return padded.mean(axis=0), padded.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(length)
 
 
-def histograms(maze: Experiment) -> Sketch | None:
+def histograms(maze: ExperimentData) -> Sketch | None:
     """Share of the states per effective lookahead in several iterations of PI, counted from 0 as in π_t."""
     records = [record for record in maze.records if record.effective_lookahead is not None]
     if not records:

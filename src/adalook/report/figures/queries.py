@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook.report.claims.verdicts import SIMILAR
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
     Contender,
@@ -53,14 +53,14 @@ WIDE_RANGE = 12.0
 """Beyond this ratio of dearest to cheapest the axis is logarithmic."""
 
 
-def panels_by_convention(maze: Experiment) -> list[Sketch]:
+def panels_by_convention(maze: ExperimentData) -> list[Sketch]:
     """Figure 5 under the headline's convention, then under each of the others."""
     if not contenders(maze.records, FIXED):
         return []
     return [_panels_sketch(maze, convention) for convention in CONVENTIONS]
 
 
-def _panels_sketch(maze: Experiment, convention: Convention) -> Sketch:
+def _panels_sketch(maze: ExperimentData, convention: Convention) -> Sketch:
     headline = convention == HEADLINE
     everyone = contenders(maze.records)
     best = cheapest([one for one in everyone if one.group == FIXED], convention)
@@ -81,7 +81,7 @@ def _panels_sketch(maze: Experiment, convention: Convention) -> Sketch:
     )
 
 
-def _panels(maze: Experiment, convention: Convention, best: Contender) -> Figure:
+def _panels(maze: ExperimentData, convention: Convention, best: Contender) -> Figure:
     shown = [(contenders(maze.records, *groups), title, x) for groups, title, x in PANELS]
     shown = [panel for panel in shown if panel[0]]
     figure = new_figure(12.6, 3.9)
@@ -152,7 +152,7 @@ def _setting(contender: Contender) -> str:
     return f"{rule}\n{record.parameters['few']}" if "few" in record.parameters else rule
 
 
-def overview(maze: Experiment) -> Sketch | None:
+def overview(maze: ExperimentData) -> Sketch | None:
     """All settings under all six conventions, relative to the best fixed depth of each."""
     everyone = contenders(maze.records)
     fixed = [contender for contender in everyone if contender.group == FIXED]

@@ -10,7 +10,7 @@ import numpy as np
 from adalook._arrays import FloatArray
 from adalook.report.claims.sweep import Cell, adaptive_ratios, best_fixed, cells, edge_cells
 from adalook.report.claims.verdicts import SIMILAR
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import Contender
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.data.statistics import Estimate
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Ratios = Mapping[str, Mapping[Cell, Estimate]]
 
 
-def best_depths(sweep: Experiment) -> Sketch | None:
+def best_depths(sweep: ExperimentData) -> Sketch | None:
     """Best fixed depth by size and discount, a map per convention."""
     grid = cells(sweep)
     if not grid:
@@ -63,7 +63,7 @@ def best_depths(sweep: Experiment) -> Sketch | None:
     )
 
 
-def relative_costs(sweep: Experiment) -> Sketch | None:
+def relative_costs(sweep: ExperimentData) -> Sketch | None:
     """Queries of one setting of each adaptive method over those of the cell's best fixed depth, as maps."""
     ratios = adaptive_ratios(sweep, HEADLINE)
     chosen = _one_of_each(sweep, ratios)
@@ -92,7 +92,7 @@ def relative_costs(sweep: Experiment) -> Sketch | None:
     )
 
 
-def adaptive(sweep: Experiment) -> Sketch | None:
+def adaptive(sweep: ExperimentData) -> Sketch | None:
     """All adaptive settings in all cells under all conventions, a dot per cell."""
     if not adaptive_ratios(sweep, HEADLINE):
         return None
@@ -215,7 +215,7 @@ def _edges(grid: Mapping[Cell, list[Contender]], *conventions: Convention) -> st
     return f"Where the best is the largest depth tried (≥), a deeper one may be better still: {', '.join(found)}."
 
 
-def _one_of_each(sweep: Experiment, ratios: Ratios) -> list[str]:
+def _one_of_each(sweep: ExperimentData, ratios: Ratios) -> list[str]:
     """The setting with the lowest worst case of each kind of method, among those that were run in every cell."""
     groups = {record.label: record.group for record in sweep.records}
     everywhere = {label for label, found in ratios.items() if len(found) == len(cells(sweep))}

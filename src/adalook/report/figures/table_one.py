@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook.report.claims import formulas
-from adalook.report.data.experiment import Experiment
+from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import Record
 from adalook.report.figures.spec import Sketch
@@ -53,7 +53,7 @@ class Measured:
     cost_formula: float
 
 
-def sketch(experiments: Mapping[str, Experiment]) -> Sketch | None:
+def sketch(experiments: Mapping[str, ExperimentData]) -> Sketch | None:
     """The table as a figure, for the longest chain and the maze at the deepest setting that all algorithms share."""
     records = {name: _hardest(experiments[name]) for name in ("chain", "maze") if name in experiments}
     depths = {name: _shared_depth(found) for name, found in records.items()}
@@ -114,7 +114,7 @@ def _write(panel: Axes, number: int, row: Row, measured: Mapping[str, Measured |
         panel.text(x + 0.008, number, text, va="center", fontsize=NORMAL, color=INK)
 
 
-def _hardest(experiment: Experiment) -> list[Record]:
+def _hardest(experiment: ExperimentData) -> list[Record]:
     """The records of the longest chain; all records of other experiments."""
     if experiment.name != "chain" or not experiment.records:
         return list(experiment.records)

@@ -12,7 +12,7 @@ from typing import Any
 from adalook.errors import FileError
 from adalook.report.claims.all import Claim, Judgement, Verdict, claims_markdown, judge_claims
 from adalook.report.claims.verdicts import RULE, interval
-from adalook.report.data.experiment import Experiment, load_experiment
+from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.data.method_runs import Contender, cheapest, contenders, cost_ratio, depth_name, wave_like_for_like
 from adalook.report.data.records import HEADLINE
 from adalook.report.figures.all import Figure, draw_figures
@@ -49,7 +49,7 @@ def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Pat
     return [page, markdown, *(path for figure in figures for path in (figure.svg, figure.png))]
 
 
-def _load(directories: Sequence[str | Path]) -> dict[str, Experiment]:
+def _load(directories: Sequence[str | Path]) -> dict[str, ExperimentData]:
     named = [Path(directory) for directory in directories]
     found = named or [place for place in DEFAULT_RESULTS if (place / "experiment.json").exists()]
     if not found:
@@ -58,7 +58,7 @@ def _load(directories: Sequence[str | Path]) -> dict[str, Experiment]:
             expected=f"results in {', '.join(str(place) for place in DEFAULT_RESULTS)}",
             remedy=RUN_FIRST,
         )
-    experiments: dict[str, Experiment] = {}
+    experiments: dict[str, ExperimentData] = {}
     for place in found:
         experiment = load_experiment(place)
         if experiment.name in experiments:
@@ -67,7 +67,7 @@ def _load(directories: Sequence[str | Path]) -> dict[str, Experiment]:
     return experiments
 
 
-def report_page(experiments: Mapping[str, Experiment], figures: Sequence[Figure], claims: Sequence[Claim]) -> str:
+def report_page(experiments: Mapping[str, ExperimentData], figures: Sequence[Figure], claims: Sequence[Claim]) -> str:
     """The page as HTML."""
     maze = experiments.get("maze")
     explorer = next(filter(None, map(experiment_explorer, experiments.values())), None)
@@ -100,7 +100,7 @@ EXPLORER_INTRO = """Two methods on the same maze from the same random policy, it
 worth under the policy so far, how far that is from the optimum, and how deep the method looked."""
 
 
-def _headline(maze: Experiment) -> str:
+def _headline(maze: ExperimentData) -> str:
     """The cheapest contender of each family under the headline convention, against the best fixed depth."""
     everyone = contenders(maze.records)
     best_fixed = cheapest([one for one in everyone if one.group == "hpi"], HEADLINE)
@@ -224,7 +224,7 @@ def _judgements(judgements: Iterable[Judgement]) -> str:
     )
 
 
-def _made(experiments: Mapping[str, Experiment]) -> str:
+def _made(experiments: Mapping[str, ExperimentData]) -> str:
     parts = []
     for name, experiment in experiments.items():
         seconds = sum(experiment.times.values())
@@ -247,7 +247,7 @@ def _words(setting: Any) -> str:
     return setting if isinstance(setting, str) else json.dumps(setting, ensure_ascii=False)
 
 
-def _footer(experiments: Mapping[str, Experiment]) -> str:
+def _footer(experiments: Mapping[str, ExperimentData]) -> str:
     version = next(iter(experiments.values())).versions.get("adalook", "")
     return (
         f"<footer>Made by adalook {escape(version)}. One file: it needs no network and can be sent as it is.</footer>"

@@ -16,9 +16,9 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.report import SavedLayout
-from adalook.report.data.experiment import Experiment, SavedModel, Trace
+from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
 from adalook.report.data.method_runs import contenders
-from adalook.report.data.records import Prior, Record
+from adalook.report.data.records import PriorCost, Record
 
 MOST_BYTES = 3_500_000
 """Of packed traces in one page: with figures and text it stays below 5 MB."""
@@ -95,7 +95,7 @@ class ExplorerData:
     meaning: Meaning = Meaning()
 
 
-def experiment_explorer(experiment: Experiment, most_bytes: int = MOST_BYTES) -> ExplorerData | None:
+def experiment_explorer(experiment: ExperimentData, most_bytes: int = MOST_BYTES) -> ExplorerData | None:
     """The explorer of all traced runs of an experiment; seeds are left out, the last first, if there are too many.
 
     Returns:
@@ -140,7 +140,7 @@ def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     }
 
 
-def _traced_models(experiment: Experiment) -> dict[str, str]:
+def _traced_models(experiment: ExperimentData) -> dict[str, str]:
     """Keys of the models that traced runs were on, by seed, with the name each goes by: its seed if that is enough."""
     seeds = {
         record.model_key: record.seed
@@ -151,7 +151,7 @@ def _traced_models(experiment: Experiment) -> dict[str, str]:
     return {key: str(seed) if unique else key for key, seed in seeds.items()}
 
 
-def _runs_on(experiment: Experiment, key: str, name: str) -> list[Run]:
+def _runs_on(experiment: ExperimentData, key: str, name: str) -> list[Run]:
     records = [record for record in experiment.records if record.model_key == key and record.trace is not None]
     runs = []
     for contender in contenders(records):
@@ -182,7 +182,7 @@ def _run(record: Record, trace: Trace, board: str) -> Run:
     )
 
 
-def _prior(prior: Prior) -> dict[str, Any]:
+def _prior(prior: PriorCost) -> dict[str, Any]:
     queries = {"improvement": dict(prior.improvement), "evaluation": dict(prior.evaluation)}
     return {"kind": prior.kind, "counted": prior.counted, "queries": queries}
 
