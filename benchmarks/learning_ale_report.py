@@ -11,7 +11,7 @@ import numpy as np
 from adalook._arrays import FloatArray
 from adalook.learning.runs.loggers import CLOCK, LOG
 from adalook.report.figures import style as plotting
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 from benchmarks.learning_ale_run import SAMPLES
 from benchmarks.planning import machine
 
@@ -140,5 +140,5 @@ def write(game: str, agents: list[str], runs: Path, out: Path) -> None:
     draw(game, found, out)
     known = {"game": game, "machine": machine(), "runs": found}
     for name, text in (("ale.json", json.dumps(known, indent=1) + "\n"), ("ale.md", markdown(game, found))):
-        with replacing(out / name) as file:
+        with atomic_write(out / name) as file:
             file.write(text.encode())

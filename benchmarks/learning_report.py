@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adalook.report.data.statistics import FEWEST_SAMPLES, Estimate
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 from benchmarks import learning_figures as figures
 from benchmarks import learning_statistics as statistics
 from benchmarks.learning_contenders import CONTENDERS, FIXED, GAMES, RANDOM, Job
@@ -301,5 +301,5 @@ def write(jobs: Sequence[Job], out: Path) -> None:
     known = summary(results)
     figures.draw(results.runs, results.trained_games, results.agents, known, out)
     for name, text in (("learning.json", json.dumps(known, indent=1) + "\n"), ("learning.md", markdown(known))):
-        with replacing(out / name) as file:
+        with atomic_write(out / name) as file:
             file.write(text.encode())

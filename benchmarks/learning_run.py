@@ -19,7 +19,7 @@ import numpy as np
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
 from adalook.learning.training import Round
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 from benchmarks.learning_contenders import CONTENDERS, GAMES, RANDOM, Contender, Game, Job
 
 Record = dict[str, Any]
@@ -140,7 +140,7 @@ def run(job: Job) -> Record:
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     record = run(job)
-    with replacing(Path(sys.argv[2])) as file:
+    with atomic_write(Path(sys.argv[2])) as file:
         file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
 
 

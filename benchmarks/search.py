@@ -31,7 +31,7 @@ from adalook.search import Expander, FixedDepth, Root, SearchResult, expander_fo
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
 from adalook.simulators.minatar import MinAtarSimulator
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 from benchmarks import search_report as report
 from benchmarks.planning import ROOT, machine
 from benchmarks.search_plain import Cost, PlainAtari, PlainMinAtar
@@ -335,7 +335,7 @@ def main() -> None:
     stem = "search-partial" if args.only else "search"
     args.out.mkdir(parents=True, exist_ok=True)
     for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", report.markdown(results, stem))):
-        with replacing(args.out / name) as file:
+        with atomic_write(args.out / name) as file:
             file.write(text.encode() + b"\n")
 
 

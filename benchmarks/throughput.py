@@ -25,7 +25,7 @@ from typing import Any
 from rich.console import Console
 
 from adalook.learning.config import Config, config_for
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 from benchmarks import throughput_report as report
 from benchmarks.planning import ROOT, machine
 from benchmarks.throughput_contender import CLEANRL, CLEANRL_PYTHON, Contender
@@ -192,7 +192,7 @@ def main() -> None:
     stem = "throughput-partial" if args.only or args.scale != 1.0 or args.turns < TURNS else "throughput"
     args.out.mkdir(parents=True, exist_ok=True)
     for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", report.markdown(results, stem))):
-        with replacing(args.out / name) as file:
+        with atomic_write(args.out / name) as file:
             file.write(text.encode() + b"\n")
 
 

@@ -294,12 +294,12 @@ def test_a_disk_that_fills_up_is_named_with_its_file(tmp_path):
 @pytest.mark.parametrize("place", ["taken", "taken/chain", "taken/results/chain"])
 def test_a_file_where_the_folder_should_be_is_named(tmp_path, place):
     (tmp_path / "taken").write_text("mine")
-    with pytest.raises(FileError, match=r"Choose another place: .*taken is there already, and is no directory"):
+    with pytest.raises(FileError, match=r"Choose another place: .*taken exists and is not a directory"):
         reproduce(CHAIN, tmp_path / place, Inline())
     assert (tmp_path / "taken").read_text() == "mine"
 
 
 def test_a_link_to_nowhere_is_named(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileError, match=r"link is there already, and is no directory"):
+    with pytest.raises(FileError, match=r"link exists and is not a directory"):
         reproduce(CHAIN, tmp_path / "link", Inline())

@@ -245,7 +245,7 @@ def test_two_processes_cannot_use_one_run(tmp_path):
         run.save(1, state_of(1))
         refused = subprocess.run(command, capture_output=True, text=True, check=False)
         assert refused.returncode != 0
-        assert f"is in use: expected one process at a time, got process {os.getpid()} at work in it" in refused.stderr
+        assert f"is in use: expected one process at a time, got process {os.getpid()} writing to it" in refused.stderr
         assert load_newest(tmp_path).step == 1  # readers need no lock
     subprocess.run(command, check=True)
     with pytest.raises(ArgumentError, match="closed"):

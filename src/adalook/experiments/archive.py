@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from adalook.errors import FileError
-from adalook.storage.files import failure, replacing
+from adalook.storage.files import atomic_write, file_error
 
 DAWN = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can tell."""
@@ -21,7 +21,7 @@ DAWN = (1980, 1, 1, 0, 0, 0)
 
 def save_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:
     """Write arrays by name, in the order of their names; `numpy.load` opens the file."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(packed(arrays))
 
 
@@ -57,4 +57,4 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from adalook.errors import FileError
-from adalook.storage.files import failure, replacing
+from adalook.storage.files import atomic_write, file_error
 
 
 def dumps(content: Any) -> str:
@@ -41,14 +41,14 @@ class Journal:
 
     def open(self) -> None:
         """Get ready to append: afterwards the file holds all good lines and nothing else."""
-        with replacing(self._path) as file:
+        with atomic_write(self._path) as file:
             for body in ({"run": self.run}, *self.lines):
                 file.write(_line(body))
         try:
             # Without a buffer: what a full disk refused must not be tried again, and refused again, by close().
             self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by __exit__)
         except OSError as error:
-            raise failure("write", self._path, error) from error
+            raise file_error("write", self._path, error) from error
 
     def append(self, body: dict[str, Any]) -> None:
         """Returns when the line is safe on disk."""
@@ -57,7 +57,7 @@ class Journal:
             _write_all(self._file, _line(body))
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise failure("write", self._path, error) from error
+            raise file_error("write", self._path, error) from error
         self.lines.append(json.loads(dumps(body)))  # as a resumed run would read it
 
     def __enter__(self) -> Journal:
@@ -87,7 +87,7 @@ def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
     try:
         raw = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error
     bodies = [_body(line) for line in raw]
     if not bodies or bodies[0] is None or "run" not in bodies[0]:
         raise FileError(

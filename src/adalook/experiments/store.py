@@ -21,7 +21,7 @@ from adalook.errors import FileError
 from adalook.experiments import archive
 from adalook.experiments.journal import Journal, dumps
 from adalook.experiments.trial import TrialResult
-from adalook.storage.files import failure, make_directory, replacing
+from adalook.storage.files import atomic_write, file_error, make_directory
 
 FORMAT = "adalook experiment"
 FORMAT_VERSION = 1
@@ -93,7 +93,7 @@ class Store:
             if self._traces.exists():
                 shutil.rmtree(self._traces)
         except OSError as error:
-            raise failure("clear", self.directory, error) from error
+            raise file_error("clear", self.directory, error) from error
 
     # ---- a finished folder
 
@@ -156,7 +156,7 @@ class Store:
             content = archive.packed(outcome.arrays)
             checksum = hashlib.sha256(content).hexdigest()
             make_directory(self._traces)
-            with replacing(self._trace_path(job)) as file:
+            with atomic_write(self._trace_path(job)) as file:
                 file.write(content)
         line = {"job": job, "record": outcome.record, "models": outcome.models, "trace_sha256": checksum}
         journal.append(line | {"seconds": round(seconds, 6)})
@@ -179,7 +179,7 @@ class Store:
         contents["times.json"] = _pretty({line["job"]: line["seconds"] for line in lines})
         contents[self._summary.name] = _pretty(summary)
         for name, content in contents.items():
-            with replacing(self.directory / name) as file:
+            with atomic_write(self.directory / name) as file:
                 file.write(content)
         self._forget_journal()
         return summary

@@ -32,7 +32,7 @@ from adalook.mdp.model import MDP
 from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Queries
 from adalook.planning.solution import Iteration, Solution
-from adalook.storage.files import make_directory, replacing
+from adalook.storage.files import atomic_write, make_directory
 
 FORMAT = "adalook solution"
 FORMAT_VERSION = 1
@@ -101,7 +101,7 @@ def save_solution(
     contents["solution.json"] = json.dumps(text, indent=1, allow_nan=False).encode()
     make_directory(target)
     for name, content in contents.items():
-        with replacing(target / name) as file:
+        with atomic_write(target / name) as file:
             file.write(content)
     return [target / name for name in contents]
 

@@ -26,7 +26,7 @@ from adalook.search.rules.quantile import DistanceRecord, QuantileDepth
 from adalook.search.search import Budget, Root, search
 from adalook.search.workers.expander import Expander
 from adalook.simulators.base import Observations, Simulator
-from adalook.storage.files import make_directory, replacing
+from adalook.storage.files import atomic_write, make_directory
 
 FORMAT, FORMAT_VERSION = "adalook search", 1
 FEWEST_DISTANCES = 5
@@ -162,6 +162,6 @@ def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[Sea
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, **about, "searches": list(map(describe, searches))}
     files = {"search.npz": buffer.getvalue(), "search.json": (json.dumps(content, indent=1) + "\n").encode()}
     for name, data in files.items():
-        with replacing(directory / name) as file:
+        with atomic_write(directory / name) as file:
             file.write(data)
     return [directory / name for name in files]

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError, FileError
-from adalook.storage.files import failure, make_directory, replacing, sync_directory
+from adalook.storage.files import atomic_write, file_error, fsync_directory, make_directory
 from adalook.storage.lock import DirectoryLock
 from adalook.storage.state_tree import Segment, arrays_from_bytes, arrays_to_bytes, join, split
 
@@ -120,9 +120,9 @@ class RunDirectory:
             "segments": {digest: segment.payload.nbytes for digest, segment in segments.items()},
         }
         try:
-            sync_directory(directory.parent)
+            fsync_directory(directory.parent)
         except OSError as error:
-            raise failure("write", directory, error) from error
+            raise file_error("write", directory, error) from error
         _write(directory / "manifest.json", json.dumps({"body": body, "sha256": _sha256(_canonical(body))}).encode())
 
     def _collect(self, keep: set[str | None]) -> None:
@@ -222,7 +222,7 @@ def _sequence(name: str) -> int:
 
 
 def _write(path: Path, data: bytes | memoryview) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 
@@ -230,7 +230,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error
 
 
 def _check(path: Path, length: int, expected_length: int, digest: str, expected_digest: str) -> None:

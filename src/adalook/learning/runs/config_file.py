@@ -8,7 +8,7 @@ from typing import Any
 
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 
 DESCRIPTION = "config.json"
 FORMAT = 4
@@ -27,7 +27,7 @@ class Description(dict[str, Any]):
 
 def write_description(directory: Path, description: dict[str, Any]) -> None:
     """What `load_agent` makes the agent from."""
-    with replacing(directory / DESCRIPTION) as file:
+    with atomic_write(directory / DESCRIPTION) as file:
         file.write(json.dumps(description, indent=2).encode())
 
 

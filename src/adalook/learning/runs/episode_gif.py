@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from adalook.learning.acting import Decision
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 
 SIDE = 320
 """Pixels of the world's picture, at least; a band below it says how deep the agent looked."""
@@ -40,7 +40,7 @@ class Film:
     def save(self, path: Path) -> None:
         """Write it as a GIF."""
         first, *rest = self.frames
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             first.save(file, format="GIF", save_all=True, append_images=rest, duration=MILLISECONDS_PER_FRAME, loop=0)
 
 

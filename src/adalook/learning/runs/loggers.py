@@ -15,7 +15,7 @@ from adalook.errors import MissingExtraError
 from adalook.learning.env_pool import Episode
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.progress import QUANTILES, Summary
-from adalook.storage.files import failure
+from adalook.storage.files import file_error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,14 +47,14 @@ class JsonLines:
         try:
             self._file = open(path, "ab")  # noqa: SIM115 - stays open as long as the run
         except OSError as error:
-            raise failure("write", path, error) from error
+            raise file_error("write", path, error) from error
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one line."""
         try:
             self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         except OSError as error:
-            raise failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
     def place(self) -> int:
         """Where the file ends. All of it is on disk when this returns."""
@@ -62,7 +62,7 @@ class JsonLines:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
         return self._file.tell()
 
     def go_back(self, place: int) -> None:
@@ -72,14 +72,14 @@ class JsonLines:
             self._file.truncate(min(place, self._file.tell()))
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
-            raise failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
     def close(self) -> None:
         """What was written last may reach the disk only now, and fail only now."""
         try:
             self._file.close()
         except OSError as error:
-            raise failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
 
 class RunLog:

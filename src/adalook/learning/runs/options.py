@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adalook import _validation as validation
 from adalook.errors import FileError
-from adalook.storage.files import failure, replacing
+from adalook.storage.files import atomic_write, file_error
 
 HABITS = "habits.json"
 
@@ -52,7 +52,7 @@ _RULES = {
 def write_habits(directory: Path, habits: Habits) -> None:
     """Keep them in a run. All but `progress`, which is a matter of the terminal and not of the run."""
     kept = {name: value for name, value in dataclasses.asdict(habits).items() if name != "progress"}
-    with replacing(directory / HABITS) as file:
+    with atomic_write(directory / HABITS) as file:
         file.write(json.dumps(kept, indent=2).encode())
 
 
@@ -70,7 +70,7 @@ def read_habits(directory: Path) -> Habits | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error
     except ValueError as error:  # an ArgumentError is one, and so are words that are no JSON
         raise FileError(
             f"{path} is damaged", got=str(error).rstrip("."), remedy="remove it: the run goes on with the usual habits"

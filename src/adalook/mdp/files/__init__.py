@@ -12,7 +12,7 @@ from pathlib import Path
 from adalook.errors import ArgumentError, FileError
 from adalook.mdp import checks
 from adalook.mdp.model import MDP
-from adalook.storage.files import failure
+from adalook.storage.files import file_error
 
 MAX_BYTES = 64 * 2**30
 """Larger files are neither written nor read; nor are files read that the machine's memory could not hold."""
@@ -68,7 +68,7 @@ def file_size(path: Path) -> int:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a device or pipe"
         raise FileError(f"cannot read {path}", expected="a file", got=kind)

@@ -89,7 +89,7 @@ def save_npz(mdp: MDP, path: Path) -> None:
     size = sum(array.nbytes for array in arrays.values())
     if size > files.MAX_BYTES or len(text) > MAX_HEADER_BYTES:
         raise FileError(f"the model is too large for {path}", expected=f"at most {files.MAX_BYTES} bytes", got=size)
-    with disk.replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with disk.atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in {"header": np.frombuffer(text, np.uint8), **arrays}.items():
             # A bare ZipInfo has a fixed date.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
@@ -146,7 +146,7 @@ def load_npz(path: Path, discount: float | None) -> MDP:
     except (FileError, ModelError) as error:
         raise FileError(f"cannot load {path}: {error}") from error
     except (PermissionError, FileNotFoundError) as error:
-        raise disk.failure("read", path, error) from error
+        raise disk.file_error("read", path, error) from error
     except MemoryError as error:
         raise FileError(f"there is not enough memory to load {path}", got=f"{size} bytes") from error
     # What zipfile raises for archives that are cut short, encrypted, compressed in odd ways or plain nonsense.

@@ -136,7 +136,7 @@ def load_umb(path: Path, discount: float, *, rewards: str | None = None, by_labe
     except MemoryError as error:
         raise FileError(f"there is not enough memory to load {path}") from error
     except (PermissionError, FileNotFoundError) as error:
-        raise disk.failure("read", path, error) from error
+        raise disk.file_error("read", path, error) from error
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError, ValueError, OverflowError) as error:
         remedy = "the file is damaged or is not UMB: export or copy it again"
         raise FileError(f"cannot load {path}: {error}", remedy=remedy) from error

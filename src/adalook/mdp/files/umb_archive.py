@@ -58,7 +58,7 @@ def load_umbi() -> Any:
 def write(path: Path, members: Mapping[str, bytes]) -> None:
     """Write a compressed archive, with neither names nor dates outside the members: the same model, the same file."""
     with (
-        disk.replacing(path) as file,
+        disk.atomic_write(path) as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=1, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):

@@ -16,7 +16,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.errors import FileError
-from adalook.storage.files import failure
+from adalook.storage.files import file_error
 
 LOG, CLOCK = "log.jsonl", "clock.jsonl"
 AGENT, PRIOR = "agent", "prior"
@@ -144,7 +144,7 @@ def _read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
     try:
         rows = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
-        raise failure("read", path, error) from error
+        raise file_error("read", path, error) from error
     lines: list[tuple[int, dict[str, Any]]] = []
     for number, row in enumerate(rows, start=1):
         try:

@@ -15,7 +15,7 @@ import numpy as np
 
 from adalook.errors import FileError
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def draw_searches(directory: str | Path) -> Path:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     path = place / "search.png"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(buffer.getvalue())
     return path
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.report.data.statistics import mean, mean_and_std
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +140,7 @@ def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
             metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
             figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
             path = stem.with_name(f"{stem.name}.{kind}")
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 file.write(buffer.getvalue())
             paths.append(path)
     return paths[0], paths[1]

@@ -18,7 +18,7 @@ from adalook.report.data.records import HEADLINE
 from adalook.report.figures.all import Figure, draw_figures
 from adalook.report.pages.document import document, explorer_section, table
 from adalook.report.pages.explorer import FAMILIES, experiment_explorer
-from adalook.storage.files import make_directory, replacing
+from adalook.storage.files import atomic_write, make_directory
 
 DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep"))
 RUN_FIRST = "run adalook reproduce maze first"
@@ -44,7 +44,7 @@ def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Pat
     claims = judge_claims(experiments)
     page, markdown = place / "index.html", place / "claims.md"
     for path, text in ((page, report_page(experiments, figures, claims)), (markdown, claims_markdown(claims))):
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(text.encode())
     return [page, markdown, *(path for figure in figures for path in (figure.svg, figure.png))]
 

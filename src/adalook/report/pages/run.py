@@ -20,7 +20,7 @@ from adalook.report.figures.spec import Sketch
 from adalook.report.figures.style import save
 from adalook.report.pages.document import document, table
 from adalook.report.pages.experiments import plate
-from adalook.storage.files import make_directory, replacing
+from adalook.storage.files import atomic_write, make_directory
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def write_run_report(runs: Sequence[TrainingRun], out: str | Path) -> list[Path]
     together = [pen.draw(sketch) for sketch in _compared(runs)]
     alone = {run.name: [pen.draw(sketch) for sketch in _sketches(run, _prefix(runs, run))] for run in runs}
     page = place / "index.html"
-    with replacing(page) as file:
+    with atomic_write(page) as file:
         file.write(run_report_page(runs, together, alone).encode())
     return [page, *pen.written]
 

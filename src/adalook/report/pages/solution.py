@@ -18,7 +18,7 @@ from adalook.errors import FileError
 from adalook.report import MAKE_ONE, SavedSolution, SavedTrace, load_solution, load_trace
 from adalook.report.pages.document import document, explorer_section, table
 from adalook.report.pages.explorer import Board, ExplorerData, Meaning, Run, run_explorer
-from adalook.storage.files import replacing
+from adalook.storage.files import atomic_write
 
 MOST_PASSES = 1000
 """So many passes go into the charts of a page."""
@@ -53,7 +53,7 @@ def write_solution_page(directory: str | Path) -> Path:
         page = solution_page(solution, trace)
     except (KeyError, TypeError, IndexError) as error:
         raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=MAKE_ONE) from error
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(page.encode())
     return path
 
