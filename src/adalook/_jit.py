@@ -1,11 +1,19 @@
-"""How kernels are compiled."""
+"""How numerical kernels are compiled with numba."""
 
 from __future__ import annotations
 
-from numba import njit
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-"""How every kernel of adalook is compiled: cached on disk, without Python's lock, without fast-math."""
-inlined = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)  # type: ignore[call-overload]
-"""For helpers inside hot loops. Without `_nrt=False` each call counts references to its arrays, atomically: 15 times
-slower on the maze, 4 times on random models (so they must not allocate)."""
+from numba import njit
+from numba.extending import register_jitable
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+compiled: Decorator = njit(cache=True, nogil=True, error_model="numpy")
+"""Compiles a kernel: cached on disk, without Python's lock, without fast-math."""
+inlined: Decorator = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)  # type: ignore[call-overload]
+"""Compiles a helper inside hot loops. Without `_nrt=False` each call counts references to its arrays, atomically: 15
+times slower on the maze, 4 times on random models (so helpers must not allocate)."""
+shared_with_python: Decorator = register_jitable(forceinline=True, _nrt=False)
+"""Lets kernels call a small function, inlined, that Python and NumPy call too, uncompiled."""

@@ -19,7 +19,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def masked_model() -> al.MDP:
-    """Ten states, three actions: certain moves, ordinary rows, a shared wide row (a hub) and actions not on offer."""
+    """Ten states, three actions: certain moves, ordinary rows, a shared row and actions not on offer."""
     transitions = np.zeros((10, 3, 10))
     transitions[:, 0, :] = 0.1
     transitions[:, 1, 0] = 1.0
@@ -57,7 +57,7 @@ def assert_same(first: al.MDP, second: al.MDP) -> None:
         assert (array.dtype, array.shape) == (other.dtype, other.shape)
         assert array.tobytes() == other.tobytes(), name
     assert first.discount.hex() == second.discount.hex()
-    assert first.rows.num_hubs == second.rows.num_hubs
+    assert first.rows.num_shared == second.rows.num_shared
     a, b = first.layout, second.layout
     assert (a is None) == (b is None)
     if a is not None and b is not None:

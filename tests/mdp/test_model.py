@@ -54,13 +54,13 @@ def test_rows_that_differ_in_one_bit_are_two():
     assert al.MDP(np.zeros((2, 1)), table, 0.9).rows.num_rows == 2
 
 
-def test_a_wide_shared_row_is_a_hub():
-    assert al.zoo.maze(size=12).rows.num_hubs == 1
+def test_a_wide_row_of_several_states_is_a_shared_row():
+    assert al.zoo.maze(size=12).rows.num_shared == 1
     wide = np.full((10, 2, 10), 0.1)
     wide[:, 1] = np.eye(10)
     mdp = al.MDP(np.zeros((10, 2)), wide, 0.9)
-    assert mdp.rows.num_hubs == 1
-    assert al.MDP(np.zeros((10, 1)), np.random.default_rng(0).dirichlet(np.ones(10), (10, 1)), 0.9).rows.num_hubs == 0
+    assert mdp.rows.num_shared == 1
+    assert al.MDP(np.zeros((10, 1)), np.random.default_rng(0).dirichlet(np.ones(10), (10, 1)), 0.9).rows.num_shared == 0
 
 
 def test_repeated_successors_are_summed():

@@ -15,6 +15,7 @@ import pytest
 import adalook as al
 from adalook.errors import FileError
 from adalook.mdp import files
+from adalook.mdp.transitions import code_of_row
 from tests.mdp.file_helpers import assert_same, changed, forge, masked_model, npy, repack
 
 # ---- forgeries: files with a correct digest and a wrong inside
@@ -27,7 +28,7 @@ def test_forging_itself_works(tmp_path: Path) -> None:
 INSIDES: dict[str, tuple[dict[str, np.ndarray], str]] = {
     "next state too large": (changed("codes", (4, 1), 10), "state 4, action 1 is out of range"),
     "row too large": (changed("codes", (4, 1), -100), "state 4, action 1 is out of range"),
-    "row one too large": (changed("codes", (4, 1), -2 - masked_model().rows.num_rows), "state 4, action 1"),
+    "row one too large": (changed("codes", (4, 1), code_of_row(masked_model().rows.num_rows)), "state 4, action 1"),
     "lowest int": (changed("codes", (4, 1), np.iinfo(np.int32).min), "state 4, action 1"),
     "no action": (changed("codes", 5, -1), "state 5 offers no action"),
     "successor too large": (changed("indices", 2, 10), "state 0, action 0 is out of range"),
@@ -79,9 +80,9 @@ LAYOUT = {"moves": [], "start": None, "action_names": []}
         ({"discount": "nan"}, "discount is out of range"),
         ({"discount": 0.9}, "hexadecimal"),
         ({"discount": "0x1p99999"}, "hexadecimal"),
-        ({"num_hubs": -1}, "num_hubs"),
-        ({"num_hubs": 99}, "num_hubs"),
-        ({"num_hubs": 1.0}, "num_hubs"),
+        ({"num_shared_rows": -1}, "num_shared_rows"),
+        ({"num_shared_rows": 99}, "num_shared_rows"),
+        ({"num_shared_rows": 1.0}, "num_shared_rows"),
         ({"arrays": {}}, "missing or too many"),
         ({"arrays": []}, "wrong fields"),
         ({"extra": 1}, "wrong fields"),

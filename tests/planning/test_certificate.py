@@ -114,7 +114,7 @@ def test_hub_models_stopped_early_are_certified():
         table[:, 0] = np.eye(n)[rng.integers(n, size=n)]
         table[:, 1] = 1.0 / n
         mdp = al.MDP(rng.integers(-3, 4, (n, 2)).astype(float), table, float(rng.choice([0.5, 0.9, 0.99])))
-        assert mdp.rows.num_hubs == 1
+        assert mdp.rows.num_shared == 1
         exact = ExactMDP(mdp)
         best = exact.solve([0] * n)
         prior = rng.standard_normal(n) * 30

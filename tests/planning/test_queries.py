@@ -14,7 +14,7 @@ def children(mdp: al.MDP, s: int):
     """For each offered action, the successors that lookahead expands: none behind a hub."""
     for a in np.flatnonzero(mdp.offered[s]):
         code = mdp.codes[s, a]
-        behind_hub = code <= -2 and -2 - code < mdp.rows.num_hubs
+        behind_hub = code <= -2 and -2 - code < mdp.rows.num_shared
         yield [] if behind_hub else [int(t) for t in mdp.transition_row(s, int(a))[0]]
 
 

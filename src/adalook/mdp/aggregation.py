@@ -10,6 +10,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.model import MDP
+from adalook.mdp.transitions import is_deterministic, row_of
 
 Lift = Callable[[FloatArray], FloatArray]
 
@@ -69,8 +70,8 @@ def _entries(mdp: MDP) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Every transition of the model: (state, action, successor, probability)."""
     state, action = np.nonzero(mdp.offered)
     code = mdp.codes[state, action]
-    certain = code >= 0
-    row = -2 - code[~certain]
+    certain = is_deterministic(code)
+    row = row_of(code[~certain])
     length = mdp.rows.indptr[row + 1] - mdp.rows.indptr[row]
     within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     entry = np.repeat(mdp.rows.indptr[row], length) + within

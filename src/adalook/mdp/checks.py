@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._jit import compiled
 from adalook.errors import ModelError
-from adalook.mdp import transition_kernels as kernels
+from adalook.mdp.transitions import compensated_sum
 
 LARGEST_VALUE = 1e300
 """Rewards so large that some value could pass this would overflow on the way."""
@@ -168,7 +169,7 @@ def row_table(
         )
     wide = np.array(data, np.float64)
     per_entry = max(ROW_SUM_TOLERANCE, 4.0 * float(np.finfo(data.dtype).eps)) if data.dtype.kind == "f" else 0.0
-    row, total = kernels.worst_row_sum(indptr, wide, used, per_entry, ROW_SUM_CAP * per_entry)
+    row, total = _wrong_row_sum(indptr, wide, used, per_entry, ROW_SUM_CAP * per_entry)
     if row >= 0:
         nothing = total == 0.0
         raise ModelError(
@@ -180,8 +181,34 @@ def row_table(
             else "divide the row by its sum",
         )
     if data.dtype.kind == "f" and data.dtype.itemsize < 8:
-        kernels.normalise_rows(indptr, wide)
+        _normalise_rows(indptr, wide)
     return wide
+
+
+@compiled
+def _wrong_row_sum(
+    indptr: IntArray, data: FloatArray, used: BoolArray, per_entry: float, most: float
+) -> tuple[int, float]:
+    """Return (row, sum) of the first used row whose sum is off by more than `per_entry` a successor or `most`.
+
+    (-1, 1) if there is none.
+    """
+    for r in range(len(indptr) - 1):
+        if used[r]:
+            total = compensated_sum(data, indptr[r], indptr[r + 1])
+            if not abs(total - 1.0) <= min(most, per_entry * max(1, indptr[r + 1] - indptr[r])):
+                return r, total
+    return -1, 1.0
+
+
+@compiled
+def _normalise_rows(indptr: IntArray, data: FloatArray) -> None:
+    """Divide every row by its sum, in place."""
+    for r in range(len(indptr) - 1):
+        total = compensated_sum(data, indptr[r], indptr[r + 1])
+        if total > 0.0:
+            for k in range(indptr[r], indptr[r + 1]):
+                data[k] /= total
 
 
 def row_sums(high: float, discount: float) -> None:

@@ -29,8 +29,10 @@ from adalook.mdp.transitions import (
     Rows,
     compress,
     index_type,
+    is_deterministic,
     neighbourhood_growth,
     no_rows,
+    row_of,
     row_sum_bounds,
 )
 
@@ -60,7 +62,7 @@ class MDP:
     __slots__ = ("__dict__", "codes", "discount", "layout", "rewards", "rows")
 
     rewards: FloatArray  # (S, A), zero where not offered
-    codes: IntArray  # (S, A), see `rows`
+    codes: IntArray  # (S, A) transition codes, see `transitions`
     rows: Rows
     discount: float
     layout: Layout | None
@@ -204,8 +206,8 @@ class MDP:
 
     @cached_property
     def longest_row(self) -> int:
-        """Most successors of any move, hubs apart; 0 where all moves are certain."""
-        return int(np.diff(self.rows.indptr[self.rows.num_hubs :]).max(initial=0))
+        """Most successors of any row that is not shared; 0 where all moves are deterministic."""
+        return int(np.diff(self.rows.indptr[self.rows.num_shared :]).max(initial=0))
 
     @cached_property
     def predecessors(self) -> Predecessors:
@@ -230,11 +232,12 @@ class MDP:
         (array([4], dtype=int32), array([1.]))
         """
         code = self.codes[state, action]
-        if code >= 0:
+        if is_deterministic(code):
             return np.array([code]), np.ones(1)
         if code == NOT_OFFERED:
             return np.empty(0, self.codes.dtype), np.empty(0)
-        part = slice(self.rows.indptr[-2 - code], self.rows.indptr[-1 - code])
+        row = row_of(code)
+        part = slice(self.rows.indptr[row], self.rows.indptr[row + 1])
         return self.rows.indices[part], self.rows.data[part]
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from adalook.mdp.checks import discount as checked_discount
 from adalook.mdp.checks import positive_integer, real
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
-from adalook.mdp.transitions import FIRST_ROW, Rows, index_type
+from adalook.mdp.transitions import Rows, code_of_row, index_type
 
 MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 MOVE_NAMES = ("up", "down", "right", "left")
@@ -69,7 +69,7 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
         np.array([0, len(relocation)], kind),
         relocation,
         np.full(len(relocation), 1.0 / len(relocation)),
-        num_hubs=1,
+        num_shared=1,
     )
     flat_walls = walls.ravel()
     rewards = np.zeros((num_states, len(MOVES)))
@@ -77,7 +77,7 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
     for a, (down, right) in enumerate(MOVES):
         ahead = cells + (down * size + right)
         ahead = np.where(flat_walls[ahead], cells, ahead)
-        codes[:, a] = np.where(is_goal[ahead], FIRST_ROW, number[ahead])
+        codes[:, a] = np.where(is_goal[ahead], code_of_row(0), number[ahead])
         rewards[is_goal[ahead], a] = 1.0
         rewards[(ahead == trap) & (cells != trap), a] = -1.0
 

@@ -143,19 +143,19 @@ class Counter:
             self._trees.append(mdp.offered.sum(axis=1))
         while len(self._trees) < depth:
             last = self._trees[-1]
-            width = max(1, int(np.diff(mdp.rows.indptr)[mdp.rows.num_hubs :].max(initial=1)))
+            width = max(1, int(np.diff(mdp.rows.indptr)[mdp.rows.num_shared :].max(initial=1)))
             if last.dtype == object or int(last.max()) * mdp.num_actions * width > 2**62:
                 self._trees.append(self._big_tree(last.astype(object)))
                 continue
             deeper = np.empty(mdp.num_states, np.int64)
-            query_kernels.tree_pairs(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, last, deeper)
+            query_kernels.tree_pairs(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared, last, deeper)
             self._trees.append(deeper)
         return self._trees[depth - 1]
 
     def _big_tree(self, shallower: IntArray) -> IntArray:
         mdp = self._mdp
         row_sums = np.zeros(mdp.rows.num_rows, object)
-        for row in range(mdp.rows.num_hubs, mdp.rows.num_rows):
+        for row in range(mdp.rows.num_shared, mdp.rows.num_rows):
             row_sums[row] = shallower[mdp.rows.indices[mdp.rows.indptr[row] : mdp.rows.indptr[row + 1]]].sum()
         total = self._offered.astype(object)
         for a in range(mdp.num_actions):
@@ -173,7 +173,7 @@ class Counter:
         if len(missing):
             counts = np.empty(len(missing), np.int64)
             stamp, queue = np.zeros(mdp.num_states, np.int64), np.empty(mdp.num_states, np.int64)
-            graph = (mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs)
+            graph = (mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared)
             query_kernels.ball_pairs(*graph, self._offered, missing, depth, stamp, queue, counts)
             known[missing] = counts
         return int(known[states].sum())
@@ -187,7 +187,7 @@ class Counter:
         for level in range(max(by_depth, default=0), 0, -1):
             deeper, need = need, np.zeros(mdp.num_states, bool)
             if deeper.any():
-                query_kernels.expand(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_hubs, deeper, need)
+                query_kernels.expand(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared, deeper, need)
             if level in by_depth:
                 states = by_depth[level].states
                 need[slice(None) if states is None else states] = True

@@ -14,7 +14,7 @@ import numpy as np
 
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.mdp.transitions import FIRST_ROW
+from adalook.mdp.transitions import is_stochastic, row_of
 from adalook.simulators.base import (
     Children,
     Observations,
@@ -101,8 +101,8 @@ class TabularSimulator(Simulator):
         code = int(self._mdp.codes[state.number, action])
         if self._mdp.deterministic:
             return TabularState(code, state.randomness)
-        if code <= FIRST_ROW:
-            code = self._draw(FIRST_ROW - code, state.randomness.draws().random())
+        if is_stochastic(code):
+            code = self._draw(row_of(code), state.randomness.draws().random())
         return TabularState(code, state.randomness.next())
 
     def _draw(self, row: int, uniform: float) -> int:

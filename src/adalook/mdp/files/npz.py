@@ -26,7 +26,7 @@ from adalook.errors import FileError, ModelError
 from adalook.mdp import checks, files
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
-from adalook.mdp.transitions import FIRST_ROW, NOT_OFFERED, Rows
+from adalook.mdp.transitions import NOT_OFFERED, Rows, code_of_row
 from adalook.storage import files as disk
 
 FORMAT = "adalook-mdp"
@@ -54,7 +54,7 @@ MODEL_ARRAYS = {
     "data": Kind(FLOATS, 1),
 }
 LAYOUT_ARRAYS = {"cells": Kind(INTS, 2), "walls": Kind(BOOLS, 2), "goals": Kind(INTS, 2), "traps": Kind(INTS, 2)}
-HEADER_FIELDS = {"format", "version", "discount", "num_hubs", "arrays", "layout", "digest"}
+HEADER_FIELDS = {"format", "version", "discount", "num_shared_rows", "arrays", "layout", "digest"}
 LAYOUT_FIELDS = {"moves", "start", "action_names"}
 
 Arrays = dict[str, np.ndarray]
@@ -80,7 +80,7 @@ def save_npz(mdp: MDP, path: Path) -> None:
         "format": FORMAT,
         "version": VERSION,
         "discount": mdp.discount.hex(),
-        "num_hubs": int(mdp.rows.num_hubs),
+        "num_shared_rows": int(mdp.rows.num_shared),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
         "layout": fields,
     }
@@ -139,7 +139,7 @@ def load_npz(path: Path, discount: float | None) -> MDP:
         with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
             header, arrays = _read(archive, size)
         stored = checks.discount(_from_hex(header["discount"]))
-        model = _checked(arrays, header["num_hubs"])
+        model = _checked(arrays, header["num_shared_rows"])
         layout = None
         if header["layout"] is not None:
             layout = _get_layout(header["layout"], arrays, arrays["rewards"].shape)
@@ -263,7 +263,7 @@ def _from_hex(text: Any) -> float:
 # ---- what a file says, checked like what a user says
 
 
-def _checked(arrays: Arrays, num_hubs: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
+def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
     """Rewards, codes and rows: every number that is used as an index is known to be in range from here on."""
     codes, indptr, indices, data = (arrays[name] for name in ("codes", "indptr", "indices", "data"))
     num_states = len(codes)
@@ -274,23 +274,23 @@ def _checked(arrays: Arrays, num_hubs: Any) -> tuple[np.ndarray, np.ndarray, Row
         raise ModelError("the table of rows is damaged", expected="indptr from 0 to nnz, never falling")
     if len(indices) != len(data):
         raise ModelError("indices and data differ in length", expected=len(indices), got=len(data))
-    if type(num_hubs) is not int or not 0 <= num_hubs <= num_rows:
-        raise ModelError("num_hubs is wrong", expected=f"0 to {num_rows}", got=repr(num_hubs)[:80])
+    if type(num_shared_rows) is not int or not 0 <= num_shared_rows <= num_rows:
+        raise ModelError("num_shared_rows is wrong", expected=f"0 to {num_rows}", got=repr(num_shared_rows)[:80])
 
     offered = codes != NOT_OFFERED
     rewards = checks.rewards(checks.reward_table(arrays["rewards"]), offered)
     checks.mask(offered, rewards.shape)
-    wrong = (codes >= num_states) | (codes <= FIRST_ROW - num_rows)
+    wrong = (codes >= num_states) | (codes <= code_of_row(num_rows))
     if wrong.any():
         s, a = np.argwhere(wrong)[0]
         raise ModelError(
             f"the code of state {s}, action {a} is out of range",
-            expected=f"{FIRST_ROW - num_rows + 1} to {num_states - 1}",
+            expected=f"{code_of_row(num_rows) + 1} to {num_states - 1}",
             got=int(codes[s, a]),
         )
 
     def owner(row: int) -> str:
-        users = np.argwhere(codes == FIRST_ROW - row)
+        users = np.argwhere(codes == code_of_row(row))
         return "state {}, action {}".format(*users[0]) if len(users) else f"row {row}, which nobody uses"
 
     data = checks.row_table(indptr, indices, data, np.ones(num_rows, bool), num_states, owner)
@@ -306,7 +306,7 @@ def _checked(arrays: Arrays, num_hubs: Any) -> tuple[np.ndarray, np.ndarray, Row
             f"the row of {owner(row)} is not in its normal form",
             expected="successors in ascending order, none twice, none with probability 0",
         )
-    return rewards, codes, Rows(indptr, indices, data, num_hubs)
+    return rewards, codes, Rows(indptr, indices, data, num_shared_rows)
 
 
 def _get_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Layout:

@@ -27,7 +27,7 @@ from adalook.errors import FileError, ModelError
 from adalook.mdp import files
 from adalook.mdp.files import umb_archive
 from adalook.mdp.model import MDP
-from adalook.mdp.transitions import FIRST_ROW
+from adalook.mdp.transitions import is_stochastic, row_of
 from adalook.storage import files as disk
 
 FORMAT_VERSION, FORMAT_REVISION = 1, 0
@@ -88,8 +88,8 @@ def save_umb(mdp: MDP, path: Path) -> None:
 def _branches(mdp: MDP) -> tuple[IntArray, FloatArray, IntArray]:
     """Targets and probabilities of all branches, and where those of each choice begin (choices + 1,)."""
     codes = mdp.codes[mdp.offered]
-    stochastic = codes <= FIRST_ROW
-    row = FIRST_ROW - codes[stochastic]
+    stochastic = is_stochastic(codes)
+    row = row_of(codes[stochastic])
     width = np.ones(len(codes), np.int64)
     width[stochastic] = np.diff(mdp.rows.indptr)[row]
     begin = np.zeros(len(codes) + 1, np.int64)

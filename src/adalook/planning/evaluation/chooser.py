@@ -96,7 +96,7 @@ class Evaluator:
     def _gathered(self, rows: Policy) -> Policy:
         """The same policy with its rows side by side in memory: worth it where sweeps read more than a cache holds."""
         mdp = self.mdp
-        hubs, n = mdp.rows.num_hubs, mdp.num_states
+        hubs, n = mdp.rows.num_shared, mdp.num_states
         indptr, indices, data = rows.rows
         ends = np.zeros(hubs + n + 1, indptr.dtype)
         ends[: hubs + 1] = indptr[: hubs + 1]
@@ -172,7 +172,7 @@ class Evaluator:
     def _sweep(self, rows: Policy, values: FloatArray, most: int, span: float) -> tuple[FloatArray, int, float, float]:
         """Sweep in place of `values`; returns (values, count, span reached, rate of the last sweep)."""
         mdp = self.mdp
-        spare, hub = np.empty_like(values), np.empty(mdp.rows.num_hubs)
+        spare, hub = np.empty_like(values), np.empty(mdp.rows.num_shared)
         arguments = (rows.reward, rows.code, *rows.rows, hub, mdp.discount)
         if threads.worthwhile(self._entries):
             count, low, high, before = _sweep_in_threads(arguments, values, spare, most, span)

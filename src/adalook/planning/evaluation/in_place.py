@@ -76,7 +76,7 @@ class RoughRun:
             mdp.rewards,
             mdp.codes,
             *table(mdp),
-            mdp.rows.num_hubs,
+            mdp.rows.num_shared,
             max(1, mdp.longest_row),
             start,
             sources,

@@ -49,7 +49,7 @@ def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
 
 
 def hub_expectations(mdp: MDP, values: FloatArray) -> FloatArray:
-    hub = np.empty(mdp.rows.num_hubs)
+    hub = np.empty(mdp.rows.num_shared)
     kernels.hub_expectations(*table(mdp), values, hub)
     return hub
 

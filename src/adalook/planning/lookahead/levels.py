@@ -127,7 +127,7 @@ class Lookahead:
             self._hub,
             graph.start,
             graph.sources,
-            graph.hub_users,
+            graph.shared_row_users,
             mdp.discount,
             self.spread,
             frozen_hubs,
