@@ -25,6 +25,7 @@ from adalook.mdp.layout import Layout
 from adalook.mdp.transitions import (
     LONG_ROW,
     NOT_OFFERED,
+    ModelArrays,
     Predecessors,
     Rows,
     compress,
@@ -208,6 +209,11 @@ class MDP:
     def longest_row(self) -> int:
         """Most successors of any row that is not shared; 0 where all moves are deterministic."""
         return int(np.diff(self.rows.indptr[self.rows.num_shared :]).max(initial=0))
+
+    @cached_property
+    def arrays(self) -> ModelArrays:
+        """The model's arrays as one named tuple: what kernels take."""
+        return ModelArrays(self.rewards, self.codes, *self.rows, self.discount)
 
     @cached_property
     def predecessors(self) -> Predecessors:

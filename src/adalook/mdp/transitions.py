@@ -17,8 +17,7 @@ expectation of a shared row is computed once per backup, and lookahead does not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,8 +72,7 @@ def code_of_row(row: Any) -> Any:
 # ---- the table of stochastic rows
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """A CSR table of distinct stochastic rows, shared ones first.
 
     Row r has the successors `indices[indptr[r]:indptr[r+1]]`.
@@ -94,6 +92,18 @@ class Rows:
     def nbytes(self) -> int:
         """Bytes of the table's arrays."""
         return self.indptr.nbytes + self.indices.nbytes + self.data.nbytes
+
+
+class ModelArrays(NamedTuple):
+    """The arrays of a model in the form in which kernels take them."""
+
+    rewards: FloatArray  # (S, A)
+    codes: IntArray  # (S, A) transition codes
+    indptr: IntArray  # these four as in `Rows`
+    indices: IntArray
+    data: FloatArray
+    num_shared: int
+    discount: float
 
 
 def no_rows(index_type: type[np.signedinteger] = np.int32) -> Rows:
@@ -242,8 +252,7 @@ def compensated_sum(data: FloatArray, start: int, stop: int) -> float:
 # ---- the graph
 
 
-@dataclass(frozen=True)
-class Predecessors:
+class Predecessors(NamedTuple):
     """The states that lead to each state in one step, not counting shared rows."""
 
     start: IntArray  # (S + 1,): the predecessors of s' are sources[start[s']:start[s'+1]], possibly repeated
