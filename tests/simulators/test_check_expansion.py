@@ -126,7 +126,7 @@ FAULTS = {
     ShiftsRewards: TOGETHER,
     ShiftsKeys: TOGETHER,
     LeavesPayNothing: "expand_leaves disagrees with expand: got other rewards",
-    LeavesNeverEnd: "expand_leaves disagrees with expand: got other ended",
+    LeavesNeverEnd: "expand_leaves disagrees with expand: got other terminated",
     LeavesAreBlind: "expand_leaves disagrees with expand: got other observations",
     LeavesIgnoreOut: "expand_leaves ignores `out`",
     NeedsOut: "expand without `out` disagrees with expand: got other observations",

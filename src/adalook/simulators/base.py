@@ -4,9 +4,9 @@ A simulator is one *live* world, which `reset` and `step` move, and a place to a
 states at once and leaves the live world as it was, bit for bit.
 
     observation = sim.reset(seed=0)
-    root = sim.branch(sim.save(), seed=1)             # the tree draws its own randomness, never the live world's
+    root = sim.reseed(sim.save(), seed=1)             # the tree draws its own randomness, never the live world's
     children = sim.expand([root] * sim.num_actions, range(sim.num_actions))
-    children.rewards, children.ended, children.observations, children.keys, children.states
+    children.rewards, children.terminated, children.observations, children.keys, children.states
 
 To add a world, subclass `Simulator` and write seven methods: see docs/simulators.md. `al.check_simulator` tells whether
 it is faithful.

@@ -78,7 +78,7 @@ class MinAtarSimulator(Simulator):
     >>> sim = MinAtarSimulator("MinAtar/Breakout-v1")
     >>> sim.reset(seed=0).shape, sim.num_actions
     ((4, 10, 10), 3)
-    >>> root = sim.branch(sim.save(), seed=1)
+    >>> root = sim.reseed(sim.save(), seed=1)
     >>> sim.expand([root] * 3, range(3)).rewards.tolist()
     [0.0, 0.0, 0.0]
     """

@@ -54,7 +54,7 @@ def check_transition(sim: Simulator, transition: Any) -> Transition:
     if not isinstance(transition, Transition):
         raise SimulatorError("step returns the wrong thing", expected="a Transition", got=type(transition).__name__)
     check_observation(sim, transition.observation, "step")
-    for name in ("reward", "score"):
+    for name in ("reward", "raw_reward"):
         value = getattr(transition, name)
         if not isinstance(value, float | int | np.floating) or not math.isfinite(value):
             raise SimulatorError(f"step returns a wrong {name}", expected="a finite number", got=repr(value))
