@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from adalook.learning.runs.checkpoint import RunDirectory
-from adalook.storage.state_tree import Segment
+from adalook.storage.serializer import Segment
 
 
 def state_of(step: int) -> dict[str, Any]:

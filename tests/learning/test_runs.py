@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_said_in_whole_sentences(tmp_path: Path) -> None:
     run = tmp_path / "run"
     start(run, DQN(BREAKOUT, small_config()))
     go_on(run, steps=8, habits=OFTEN)
-    for path in (run / "checkpoints").glob("*/arrays.npz"):
+    for path in (run / "checkpoints").glob("*/state.bin"):
         path.write_bytes(b"")
     with pytest.raises(FileError, match=r"no checkpoint of .* can be read") as caught:
         go_on(run, steps=16)

@@ -12,7 +12,7 @@ import pytest
 from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children
 from adalook.simulators.checker.check import check_simulator
-from adalook.storage.packing import pack_plain
+from adalook.storage.serializer import serialize
 from tests.simulators.worlds import WORLDS, WindyWalk, make
 
 
@@ -205,7 +205,7 @@ class PacksAway(WindyWalk):
     """Its packed states have lost the speed."""
 
     def pack(self, state: Any) -> bytes:
-        return pack_plain((state[0], 0, state[2]))
+        return serialize((state[0], 0, state[2]))
 
 
 class Pickles(WindyWalk):

@@ -31,7 +31,7 @@ from adalook.simulators.base import (
     checked_action,
 )
 from adalook.simulators.randomness import Randomness, checked_seed
-from adalook.storage.packing import damaged, pack_plain, seal, sealed, unpack_plain
+from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
 GAMES = {
     "Asterix": "asterix",
@@ -196,12 +196,12 @@ class MinAtarSimulator(Simulator):
     def pack(self, state: MinAtarState) -> bytes:
         check_states([state], MinAtarState, self._world)
         kind = "branched" if isinstance(state.randomness, Randomness) else "live"
-        return seal(pack_plain((*state[:4], kind, tuple(state.randomness))), self._world)
+        return add_digest(serialize((*state[:4], kind, tuple(state.randomness))), self._world)
 
     def unpack(self, data: bytes) -> MinAtarState:
-        content = sealed(data, self._world)
+        content = check_digest(data, self._world)
         try:
-            numbers, maps, entities, last_action, kind, randomness = unpack_plain(content)
+            numbers, maps, entities, last_action, kind, randomness = deserialize(content)
             if kind not in ("branched", "live") or type(last_action) is not int or not 0 <= last_action < _ALL_ACTIONS:
                 raise ValueError("a last action expected")
             stream = Randomness.checked(randomness) if kind == "branched" else _checked_twister(randomness)
@@ -209,7 +209,7 @@ class MinAtarSimulator(Simulator):
             self._fields.check(state)
             self._try_out(state)
         except (TypeError, ValueError, IndexError) as error:
-            raise damaged(self._world, "what pack made", str(error)) from error
+            raise damaged_error(self._world, "what pack made", str(error)) from error
         return state
 
     def _try_out(self, state: MinAtarState) -> None:

@@ -25,7 +25,7 @@ from adalook.simulators.base import (
     foreign_state,
 )
 from adalook.simulators.randomness import Randomness
-from adalook.storage.packing import damaged
+from adalook.storage.serializer import damaged_error
 
 _FORMAT = struct.Struct("<qQQ")
 
@@ -156,8 +156,8 @@ class TabularSimulator(Simulator):
     def unpack(self, data: bytes) -> TabularState:
         if not isinstance(data, bytes) or len(data) != _FORMAT.size:
             got = f"{len(data)} bytes" if isinstance(data, bytes) else f"a {type(data).__name__}"
-            raise damaged("tabular state", f"{_FORMAT.size} bytes", got)
+            raise damaged_error("tabular state", f"{_FORMAT.size} bytes", got)
         index, stream, step = _FORMAT.unpack(data)
         if not 0 <= index < self._mdp.num_states:
-            raise damaged("tabular state", f"a state 0..{self._mdp.num_states - 1}", str(index))
+            raise damaged_error("tabular state", f"a state 0..{self._mdp.num_states - 1}", str(index))
         return TabularState(index, Randomness(stream, step))

@@ -15,7 +15,7 @@ import numpy as np
 
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.learning.replay.frame_storage import SEGMENT_FRAMES, BlobStorage, Frames, RowStorage, Storage
-from adalook.storage.state_tree import Bytes
+from adalook.storage.serializer import ByteArray
 
 WINDOW = 2048
 """Frames within which a store finds equal ones: dozens of environments with four frames and depth 3 each."""
@@ -63,7 +63,7 @@ class Raw:
         del max_bytes
         return RowStorage(self, shape, dtype, _row_frames(max_frames))
 
-    def decode(self, rows: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
+    def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
         """The bytes, read as the array they were."""
         return rows.view(dtype).reshape(-1, *shape)
 
@@ -99,7 +99,7 @@ class Bits:
         del max_bytes
         return RowStorage(self, shape, dtype, _row_frames(max_frames))
 
-    def decode(self, rows: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
+    def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
         """Bits back to cells."""
         return np.unpackbits(rows, axis=1, count=prod(shape)).view(dtype).reshape(-1, *shape)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adalook._arrays import IntArray
 from adalook.errors import ArgumentError
-from adalook.storage.state_tree import Bytes, Segment
+from adalook.storage.serializer import ByteArray, Segment
 
 Frames = NDArray[Any]
 """(n, *frame_shape)"""
@@ -65,7 +65,7 @@ class RowCodec(Protocol):
     def row_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
         """Bytes of one packed frame."""
 
-    def decode(self, rows: Bytes, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
+    def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
         """Frames (n, *shape) from packed rows (n, row_bytes)."""
 
 
@@ -154,7 +154,7 @@ class RowStorage:
         self._segment_rows(full)[: len(state["open"])] = state["open"]
         self.next_id = full * SEGMENT_FRAMES + len(state["open"])
 
-    def _segment_rows(self, number: int) -> Bytes:
+    def _segment_rows(self, number: int) -> ByteArray:
         start = number % self._segments_at_most * SEGMENT_FRAMES
         return self._rows[start : start + SEGMENT_FRAMES]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adalook._arrays import IntArray
-from adalook.storage.state_tree import Segment
+from adalook.storage.serializer import Segment
 
 SEGMENT_RECORDS = 4096
 """Records per segment: checkpoints write a segment once."""

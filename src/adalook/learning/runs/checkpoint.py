@@ -1,12 +1,12 @@
 """Checkpoints that lose nothing: a run directory holds the newest two, and one of them can always be read.
 
     RUN/lock                             held by the process that writes
-    RUN/checkpoints/000012-step-40000/   state.json, arrays.npz and, last, manifest.json: without it, no checkpoint
+    RUN/checkpoints/000012-step-40000/   state.bin and, last, manifest.json: without it, no checkpoint
     RUN/segments/<sha256>                sealed pieces of the replay buffer, each written once
 
-The manifest names every file and segment with its length and SHA-256, and has a checksum itself. Every file is written
-new, synchronised, then renamed; older checkpoints, and segments that nobody names any more, go only when the new one is
-safe. So at whatever moment a run is killed, what was last reported can be read.
+The manifest names the state and every segment with its length and SHA-256, and has a checksum itself. Every file is
+written new, synchronised, then renamed; older checkpoints, and segments that nobody names any more, are removed only
+when the new one is safe. So at whatever moment a run is killed, what was last reported can be read.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import numpy as np
 from adalook.errors import ArgumentError, FileError
 from adalook.storage.files import atomic_write, file_error, fsync_directory, make_directory
 from adalook.storage.lock import DirectoryLock
-from adalook.storage.state_tree import Segment, arrays_from_bytes, arrays_to_bytes, join, split
+from adalook.storage.serializer import Segment, deserialize, serialize
 
-FORMAT = 1
+FORMAT = 2
 _NAME = re.compile(r"(\d{6,})-step-(\d+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_FILES = ("state.json", "arrays.npz")
+_STATE = "state.bin"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,12 @@ class RunDirectory:
 
         Args:
             step: for people and for `load_newest`'s answer.
-            state: nested dictionaries, lists and tuples of plain data, numpy arrays and segments (see `state_tree`).
+            state: nested dictionaries, lists and tuples of plain data, numpy arrays and segments (see `serializer`).
         """
         if not self._lock.held:
             raise ArgumentError("the run directory was closed", remedy="open a new RunDirectory")
-        plain, arrays, segments = split(state)
+        segments: dict[str, Segment] = {}
+        data = serialize(state, segments)
         existing = _names(self.path)
         previous = self._last or (existing[0] if existing else None)
         for digest, segment in segments.items():
@@ -89,9 +90,7 @@ class RunDirectory:
                 self._safe.add(digest)
         name = f"{1 + max((_sequence(other) for other in existing), default=0):06d}-step-{step}"
         try:
-            self._write_checkpoint(
-                name, step, dict(zip(_FILES, (plain, arrays_to_bytes(arrays)), strict=True)), segments
-            )
+            self._write_checkpoint(name, step, data, segments)
         except BaseException:
             shutil.rmtree(self.path / "checkpoints" / name, ignore_errors=True)
             raise
@@ -108,15 +107,14 @@ class RunDirectory:
             self._safe = set(_read_manifest(checkpoint.path)["segments"])
         return checkpoint
 
-    def _write_checkpoint(self, name: str, step: int, files: dict[str, bytes], segments: dict[str, Segment]) -> None:
+    def _write_checkpoint(self, name: str, step: int, data: bytes, segments: dict[str, Segment]) -> None:
         directory = self.path / "checkpoints" / name
         make_directory(directory)
-        for file_name, data in files.items():
-            _write(directory / file_name, data)
+        _write(directory / _STATE, data)
         body = {
             "format": FORMAT,
             "step": step,
-            "files": {file_name: [len(data), _sha256(data)] for file_name, data in files.items()},
+            "state": [len(data), _sha256(data)],
             "segments": {digest: segment.payload.nbytes for digest, segment in segments.items()},
         }
         try:
@@ -175,18 +173,14 @@ def load_newest(path: Path | str, report: Callable[[str], None] = warn) -> Check
 
 def _load(directory: Path, segments_directory: Path) -> Checkpoint:
     manifest = _read_manifest(directory)
-    data = {}
-    for name in _FILES:
-        length, digest = manifest["files"][name]
-        data[name] = _read(directory / name)
-        _check(directory / name, len(data[name]), length, _sha256(data[name]), digest)
+    data = _read(directory / _STATE)
+    _check(directory / _STATE, len(data), manifest["state"][0], _sha256(data), manifest["state"][1])
     segments = {}
     for digest, length in manifest["segments"].items():
         payload = np.frombuffer(_read(segments_directory / digest), np.uint8)
         _check(segments_directory / digest, payload.nbytes, length, _sha256(payload.data), digest)
         segments[digest] = Segment(payload, digest)
-    state = join(data["state.json"], arrays_from_bytes(data["arrays.npz"]), segments)
-    return Checkpoint(manifest["step"], state, directory)
+    return Checkpoint(manifest["step"], deserialize(data, segments), directory)
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale.frames import Lens
 from adalook.simulators.extras import need
-from adalook.storage.packing import damaged
+from adalook.storage.serializer import damaged_error
 
 
 class Emulator:
@@ -95,9 +95,9 @@ class Emulator:
             kept = self._ale.cloneState().serialize() == data
         except (RuntimeError, ValueError, TypeError, SystemError, MemoryError) as error:  # nanobind's are SystemErrors
             self._ale.restoreState(self._switched_on)  # half of a state may be in it
-            raise damaged("Atari state", "what pack made", f"a machine that ALE refuses ({error})") from error
+            raise damaged_error("Atari state", "what pack made", f"a machine that ALE refuses ({error})") from error
         if not kept:
-            raise damaged("Atari state", "what pack made", "a machine that ALE does not keep")
+            raise damaged_error("Atari state", "what pack made", "a machine that ALE does not keep")
         return state
 
 

@@ -34,7 +34,7 @@ from adalook.simulators.base import (
     checked_action,
 )
 from adalook.simulators.randomness import Randomness
-from adalook.storage.packing import damaged
+from adalook.storage.serializer import damaged_error
 
 STACK = 4
 _PIXELS = SIDE * SIDE
@@ -234,12 +234,12 @@ class AtariSimulator(Simulator):
     def unpack(self, data: bytes) -> AtariState:
         """What `pack` packed. The seal is looked at first; ALE itself trusts much of what it is given."""
         if not isinstance(data, bytes):
-            raise damaged(f"Atari state of {self._live.rom}", "bytes", f"a {type(data).__name__}")
+            raise damaged_error(f"Atari state of {self._live.rom}", "bytes", f"a {type(data).__name__}")
         start = len(_MAGIC) + _DIGEST
         frames_at, machine_at = _HEADER.size, _HEADER.size + STACK * _PIXELS
         content = data[start:]
         if data[:start] != _MAGIC + self._seal(content) or len(content) <= machine_at:
-            raise damaged(
+            raise damaged_error(
                 f"Atari state of {self._live.rom}", "what pack made for this game", f"{len(data)} other bytes"
             )
         lives, played, stream, step = _HEADER.unpack_from(content)

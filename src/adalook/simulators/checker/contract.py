@@ -113,7 +113,7 @@ def check_packing(stop: Stop) -> None:
     if pickled or unpickled:
         raise SimulatorError(
             "pack uses pickle" if pickled else "unpack uses pickle",
-            remedy="a hostile checkpoint could run anything: use adalook.storage.packing.pack_plain",
+            remedy="a hostile checkpoint could run anything: use adalook.storage.serializer.serialize",
         )
     expected = play(sim, plan)
     sim.restore(state)

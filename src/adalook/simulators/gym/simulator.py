@@ -31,7 +31,7 @@ from adalook.simulators.gym import spaces as gym_spaces
 from adalook.simulators.gym import validation as gym_trial
 from adalook.simulators.gym.snapshot import Forms, Snapshot, only_drawn, read, write
 from adalook.simulators.randomness import Randomness, checked_seed
-from adalook.storage.packing import damaged, pack_plain, seal, sealed, unpack_plain
+from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
 
 class GymState(NamedTuple):
@@ -150,7 +150,7 @@ class GymSimulator(Simulator):
     def key(self, state: GymState) -> bytes:
         """All attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
         try:
-            attributes = pack_plain(state.snapshot.plain(state.randomness is None, without=self._only_drawn))
+            attributes = serialize(state.snapshot.plain(state.randomness is None, without=self._only_drawn))
         except ArgumentError:
             return b"unique %d %d" % (os.getpid(), next(self._unique))
         # Observations belong to it: wrappers may see what the environment does not keep.
@@ -160,16 +160,16 @@ class GymSimulator(Simulator):
         check_states([state], GymState, self._name)
         randomness = None if state.randomness is None else tuple(state.randomness)
         try:
-            content = pack_plain((state.snapshot.plain(), state.observation, state.elapsed, randomness))
+            content = serialize((state.snapshot.plain(), state.observation, state.elapsed, randomness))
         except ArgumentError as error:
             raise ArgumentError(f"a state of {self._name} cannot be packed", got=error) from error
-        return seal(content, self._name)
+        return add_digest(content, self._name)
 
     def unpack(self, data: bytes) -> GymState:
         """What `pack` packed. Damage shows in the seal; what was forged, in names, kinds and shapes."""
-        content = sealed(data, self._name)
+        content = check_digest(data, self._name)
         try:
-            attributes, observation, elapsed, randomness = unpack_plain(content)
+            attributes, observation, elapsed, randomness = deserialize(content)
             snapshot = Snapshot.from_plain(attributes)
             if self._forms is not None:
                 self._forms.check(snapshot)
@@ -180,7 +180,7 @@ class GymSimulator(Simulator):
             stream = None if randomness is None else Randomness.checked(randomness)
             return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
         except (TypeError, ValueError, KeyError) as error:
-            raise damaged(f"state of {self._name}", "what pack made", str(error)) from error
+            raise damaged_error(f"state of {self._name}", "what pack made", str(error)) from error
 
     def close(self) -> None:
         self._live.close()
