@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from adalook.search import Expander, FixedDepth, Root, SearchResult, expander_for, search, search_many
+from adalook.search import Expander, FixedDepth, Root, SearchResult, make_expander, search, search_many
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
 from adalook.simulators.minatar import MinAtarSimulator
@@ -188,7 +188,7 @@ def atari_case(case: Case, repeats: int, plangym: Path | None, console: Console)
     tree = PlainAtari(f"ALE/{case.game}-v5")
     roots, actions = rollout(sim, case.roots, EVERY)
     runs: dict[str, list[Record]] = {name: [] for name in ("plain", "two", "one_unmerged", "two_unmerged")}
-    with expander_for(sim, WORKERS) as workers, expander_for(unmerged, WORKERS) as more_workers:
+    with make_expander(sim, WORKERS) as workers, make_expander(unmerged, WORKERS) as more_workers:
         contenders: dict[str, Callable[[list[Root]], tuple[Record, list[SearchResult]]]] = {
             "two": lambda some: ours(sim, some, case.depth, workers),
             "one_unmerged": lambda some: ours(unmerged, some, case.depth, None),

@@ -95,6 +95,20 @@ def one_of(*words: str) -> Validator:
     return Validator(f"{', '.join(words[:-1])} or {words[-1]}", _of(str), lambda value: value in words)
 
 
+def optional(validator: Validator) -> Validator:
+    """Accept None as well.
+
+    >>> optional(integer(min=1)).validate("width", 0)
+    Traceback (most recent call last):
+    adalook.errors.ArgumentError: width is wrong: expected a whole number >= 1, or None, got 0.
+    """
+    return Validator(
+        f"{validator.expected}, or None",
+        lambda value: None if value is None else validator.read(value),
+        lambda value: value is None or validator.holds(value),
+    )
+
+
 def text(expected: str) -> Validator:
     """Accept any text but the empty one."""
     return Validator(expected, _of(str), bool)
@@ -106,3 +120,4 @@ fraction_above_zero = Validator("a number in (0, 1]", _number, lambda value: 0.0
 fraction_below_one = Validator("a number in [0, 1)", _number, lambda value: 0.0 <= value < 1.0)
 non_negative = Validator("a number >= 0", _number, lambda value: 0.0 <= value < float("inf"))
 positive = Validator("a number > 0", _number, lambda value: 0.0 < value < float("inf"))
+positive_or_infinite = Validator("a number > 0", _number, lambda value: value > 0.0)

@@ -11,8 +11,8 @@ import adalook as al
 from adalook.search import FixedDepth, search, search_many
 from adalook.simulators.minatar import GAMES, MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
-from tests.search.plain import hashed_values, plain_action_values, plain_tree_nodes, roots_along
-from tests.search.worlds import Graph
+from tests.search.reference import hashed_values, plain_action_values, plain_tree_nodes, roots_along
+from tests.search.sims import Graph
 
 
 def assert_equals_plain(sim, root, depth, discount, seed=0):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adalook.search import FixedDepth, Root, Workers, search
+from adalook.search import FixedDepth, Root, WorkerPool, search
 from adalook.simulators.make import make_simulator
 
 
@@ -51,7 +51,7 @@ def assert_no_growth(world, searches, depth, allowed_bytes):
             expander = workers if i % 2 else None
             search(sim, Root.of(sim), zero, FixedDepth(depth), discount=0.99, seed=i, expander=expander)
 
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         run(max(100, searches // 10), workers)
         before = usage(workers)
         run(searches, workers)

@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.search import DistanceRecord, FixedDepth, GapDepth, LevelView, QuantileDepth, Status, search, search_many
-from tests.search.plain import assert_same, hashed_values, roots_along
-from tests.search.worlds import Graph
+from adalook.search import (
+    FixedDepth,
+    GapDepth,
+    LevelView,
+    QuantileDepth,
+    RecentDistances,
+    SearchStatus,
+    search,
+    search_many,
+)
+from tests.search.reference import assert_same, hashed_values, roots_along
+from tests.search.sims import Graph
 
 
 def view(action_values, depth=1, references=None, previous=None):
@@ -84,7 +93,7 @@ def test_quantile_deepens_by_rank(shares, ranks, depth):
     sim = Graph(60, 4, seed=1, ends=0.0)
     table = Table(ranks)
     result = search(sim, roots_along(sim, 1, 1)[0], hashed_values, QuantileDepth(shares, table), discount=0.9)
-    assert (result.depth, result.status) == (depth, Status.DONE)
+    assert (result.depth, result.status) == (depth, SearchStatus.DONE)
     for asked, level in zip(table.asked, result.levels, strict=False):
         assert asked[0] == level.depth
         assert asked[1][0] == level.distance
@@ -92,7 +101,7 @@ def test_quantile_deepens_by_rank(shares, ranks, depth):
 
 def test_quantile_that_selects_all_is_fixed_depth():
     sim = Graph(60, 4, seed=1, ends=0.1)
-    record = DistanceRecord(least=1)
+    record = RecentDistances(min_count=1)
     rule = QuantileDepth({2: 1.0, 3: 1.0}, record, prior=lambda roots: np.zeros(len(roots)))
     for root in roots_along(sim, 8, 1):
         for depth in (1, 2, 3):
@@ -113,7 +122,7 @@ def test_roots_of_one_call_stop_at_their_own_depth():
 
 
 def test_record_ranks_newcomers_behind_their_equals():
-    record = DistanceRecord(window=4, least=4)
+    record = RecentDistances(window=4, min_count=4)
     for distance in (0.0, 0.0, 0.0, 0.0):
         assert np.isnan(record.rank_share(1, np.zeros(1)))[0]
         record.add(1, distance)
@@ -125,7 +134,7 @@ def test_record_ranks_newcomers_behind_their_equals():
 
 def test_record_deepens_the_promised_share():
     rng = np.random.default_rng(0)
-    record = DistanceRecord(window=500, least=100)
+    record = RecentDistances(window=500, min_count=100)
     chosen = []
     for distance in rng.exponential(size=4000):
         chosen.append(bool(record.rank_share(1, np.array([distance]))[0] < 0.2))
@@ -136,7 +145,7 @@ def test_record_deepens_the_promised_share():
 @pytest.mark.parametrize("shares", [{3: 0.1}, {1: 0.5, 2: 0.1}, {2: 1.5}, {2: -0.1}, {2: "all"}])
 def test_wrong_shares_are_named(shares):
     with pytest.raises(al.AdalookError, match="QuantileDepth"):
-        QuantileDepth(shares, DistanceRecord())
+        QuantileDepth(shares, RecentDistances())
 
 
 @pytest.mark.parametrize("gap", [0.0, -1.0, float("nan"), "small"])

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adalook.search import Budget, FixedDepth, Status, WorkerError, Workers, expander_for, search, search_many
-from adalook.search.workers.load_balance import fair_shares
+from adalook.search import Budget, FixedDepth, SearchStatus, WorkerError, WorkerPool, make_expander, search, search_many
+from adalook.search.workers.pool import balanced_shares
 from adalook.simulators.minatar import MinAtarSimulator
-from tests.search.plain import assert_same, hashed_values, roots_along
-from tests.search.worlds import Deadly, Graph, Raising, Slow, SlowInOneProcess
+from tests.search.reference import assert_same, hashed_values, roots_along
+from tests.search.sims import Deadly, Graph, Raising, Slow, SlowInOneProcess
 
 
 def searched(sim, roots, expander=None, **options):
@@ -47,7 +47,7 @@ def test_answers_do_not_depend_on_the_number_of_workers(count):
     sim = MinAtarSimulator("Seaquest", sticky=0.1)
     roots = roots_along(sim, 4, 13)
     alone = searched(sim, roots, width=20)
-    with expander_for(sim, count) as expander:
+    with make_expander(sim, count) as expander:
         for _ in range(2):
             for mine, theirs in zip(alone, searched(sim, roots, expander, width=20), strict=True):
                 assert_same(mine, theirs)
@@ -57,7 +57,7 @@ def test_a_slow_worker_is_helped_out(tmp_path):
     sim = SlowInOneProcess(tmp_path, 0.02, os.getpid(), num_states=200, num_actions=8, seed=1, ends=0.0)
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(2), discount=0.9)
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         assert_same(expected, search(sim, root, hashed_values, FixedDepth(2), discount=0.9, expander=workers))
     slow = (tmp_path / "slow").read_text()
     taken = {file.name: file.stat().st_size for file in tmp_path.glob("steps of *")}
@@ -68,7 +68,7 @@ def test_a_worker_that_is_killed_between_levels_is_replaced():
     sim = Graph(40, 4, seed=3, ends=0.05)
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         before = workers.process_ids
 
         def murderous(observations, depth):
@@ -93,7 +93,7 @@ def test_a_worker_that_dies_at_work_has_its_work_redone(tmp_path, deaths):
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9)
     deadly = Deadly(tmp_path, state=root.state, action=2, deaths=deaths, parent=os.getpid(), **graph)
-    with Workers(deadly, 2) as workers:
+    with WorkerPool(deadly, 2) as workers:
         result = search(deadly, root, hashed_values, FixedDepth(4), discount=0.9, expander=workers)
     assert len(list(tmp_path.iterdir())) == deaths
     assert_same(result, expected)
@@ -102,14 +102,14 @@ def test_a_worker_that_dies_at_work_has_its_work_redone(tmp_path, deaths):
 def test_workers_that_keep_dying_are_an_error(tmp_path):
     sim = Deadly(tmp_path, state=0, action=0, deaths=10**6, parent=os.getpid(), num_states=1)
     (root,) = roots_along(Graph(1), 1, 1)
-    with Workers(sim, 1) as workers, pytest.raises(WorkerError, match=r"4 worker processes in a row.*exit code 9"):
+    with WorkerPool(sim, 1) as workers, pytest.raises(WorkerError, match=r"4 worker processes in a row.*exit code 9"):
         searched(sim, [root], workers)
 
 
 def test_a_bug_of_the_simulator_is_reported_and_the_workers_can_be_used_again():
     sim = Raising(10, 3)
     (root,) = roots_along(Graph(10, 3), 1, 1)
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         for _ in range(2):
             with pytest.raises(WorkerError, match="no such thing"):
                 searched(sim, [root], workers)
@@ -117,7 +117,7 @@ def test_a_bug_of_the_simulator_is_reported_and_the_workers_can_be_used_again():
 
 def test_closed_workers_say_so():
     sim = Graph()
-    with Workers(sim, 1) as workers:
+    with WorkerPool(sim, 1) as workers:
         pass
     with pytest.raises(WorkerError, match="were closed"):
         searched(sim, roots_along(sim, 1, 1), workers)
@@ -126,11 +126,11 @@ def test_closed_workers_say_so():
 def test_a_deadline_leaves_the_workers_in_order():
     sim = Slow(200, 4, seed=5, ends=0.0, seconds=0.002)
     roots = roots_along(Graph(200, 4, seed=5, ends=0.0), 2, 1)
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         searched(sim, roots, workers)  # both are awake
         hurried = searched(sim, roots, workers, budget=Budget(seconds=0.05))
         unhurried = searched(sim, roots, workers)
-    assert {result.status for result in hurried} == {Status.TIME_LIMIT}
+    assert {result.status for result in hurried} == {SearchStatus.TIME_LIMIT}
     for mine, theirs in zip(unhurried, searched(Graph(200, 4, seed=5, ends=0.0), roots), strict=True):
         assert_same(mine, theirs)
 
@@ -139,9 +139,9 @@ def test_a_deadline_leaves_the_workers_in_order():
 def test_nothing_is_left_after(ending):
     sim = Graph()
     (root,) = roots_along(sim, 1, 1)
-    Workers(sim, 1).close()  # multiprocessing itself keeps a file or two from now on
+    WorkerPool(sim, 1).close()  # multiprocessing itself keeps a file or two from now on
     files, shared = open_files(), set(os.listdir("/dev/shm"))
-    workers = Workers(sim, 2)
+    workers = WorkerPool(sim, 2)
     searched(sim, [root], workers)
     process_ids = workers.process_ids
     assert all(map(running, process_ids))
@@ -160,14 +160,14 @@ def test_nothing_is_left_after(ending):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
     script = """
-        from adalook.search import FixedDepth, Workers, search
-        from tests.search.plain import hashed_values, roots_along
-        from tests.search.worlds import Graph
+        from adalook.search import FixedDepth, WorkerPool, search
+        from tests.search.reference import hashed_values, roots_along
+        from tests.search.sims import Graph
 
         if __name__ == "__main__":
             sim = Graph(500, 4, ends=0.0)
             (root,) = roots_along(sim, 1, 1)
-            with Workers(sim, 2) as workers:
+            with WorkerPool(sim, 2) as workers:
                 search(sim, root, hashed_values, FixedDepth(2), discount=0.9, expander=workers)
                 print(*workers.process_ids, flush=True)
                 while True:
@@ -195,11 +195,11 @@ def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes()
     """A process that was forked has the parent's ends of all pipes, so that the parent's death does not end them."""
     script = """
         import os, signal, time
-        from adalook.search import Workers
-        from tests.search.worlds import Graph
+        from adalook.search import WorkerPool
+        from tests.search.sims import Graph
 
         if __name__ == "__main__":
-            workers = Workers(Graph(), 2)
+            workers = WorkerPool(Graph(), 2)
             sleeper = os.fork()
             if sleeper == 0:
                 time.sleep(120)
@@ -234,9 +234,9 @@ def run_python(arguments, script=None):
 
 PIPED = """
 import __main__
-from adalook.search import FixedDepth, WorkerError, Workers, search
-from tests.search.plain import hashed_values, roots_along
-from tests.search.worlds import Graph
+from adalook.search import FixedDepth, WorkerError, WorkerPool, search
+from tests.search.reference import hashed_values, roots_along
+from tests.search.sims import Graph
 
 class Own(Graph):
     pass
@@ -245,7 +245,7 @@ if __name__ == "__main__":
     (root,) = roots_along(Graph(), 1, 1)
     name = __main__.__file__
     try:
-        with Workers({kind}(), 2) as workers:
+        with WorkerPool({kind}(), 2) as workers:
             print(search(Graph(), root, hashed_values, FixedDepth(2), discount=0.9, expander=workers).depth)
     except WorkerError as error:
         print(error)
@@ -261,7 +261,7 @@ def test_a_script_that_came_through_a_pipe_can_use_workers():
 def test_a_simulator_of_a_script_that_came_through_a_pipe_is_named():
     done = run_python(["-"], PIPED.format(kind="Own"))
     assert done.returncode == 0
-    assert done.stdout.startswith("workers cannot get at Own, which is defined in a script that is not a file. Save")
+    assert done.stdout.startswith("workers cannot import Own, which is defined in a script that is not a file. Save")
 
 
 def test_a_script_that_is_a_file_can_define_its_simulator(tmp_path):
@@ -283,7 +283,7 @@ def test_shares_are_fair_and_complete():
     rng = np.random.default_rng(0)
     for _ in range(200):
         count, num_actions, nodes = rng.integers(1, 5), rng.integers(1, 7), rng.integers(1, 40)
-        shares = fair_shares(rng.integers(0, count + 1, nodes), int(count), int(num_actions))
+        shares = balanced_shares(rng.integers(0, count + 1, nodes), int(count), int(num_actions))
         assert sorted(np.concatenate(shares).tolist()) == list(range(nodes * num_actions))
         sizes = [len(share) for share in shares]
         assert max(sizes) <= 1.1 * nodes * num_actions / count + 1
@@ -291,6 +291,6 @@ def test_shares_are_fair_and_complete():
 
 def test_states_stay_where_they_are_when_that_is_fair():
     holders = np.array([1, 0] * 20)
-    shares = fair_shares(holders, 2, 3)
+    shares = balanced_shares(holders, 2, 3)
     for worker, share in enumerate(shares):
         assert set(holders[share // 3].tolist()) == {worker}

@@ -1,4 +1,4 @@
-"""`adalook search`."""
+"""The command `adalook search`: show tree search at work on some states of a trajectory."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from adalook.cli.terminal import CONVERGED, option, plain_console
 from adalook.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from adalook.search import DepthRule, RecentDistances
+
 
 @dataclass(frozen=True)
 class Search:
-    """Watch tree search at work: look ahead from some states of a rollout, print what the trees say and cost.
+    """Search some states of a trajectory; print the values of the actions and what the trees cost.
 
-    Leaves are worth nothing here, so this is lookahead by rewards alone.
+    Leaves have the value 0, so this is lookahead by rewards alone.
 
     Example: adalook search ALE/Tutankham-v5 --depth 3 --workers 2 --out look
     """
@@ -29,7 +32,7 @@ class Search:
     """How many steps to look ahead, at most."""
     rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
     """fixed | gap:GAP, stop when the best action is ahead by that much | quantile:2=SHARE,3=SHARE,… go to each depth in
-    that share of the states, those whose value the last level changed most (its depths count, not --depth)."""
+    that share of the states, those whose value the last level changed most (the depths are its own, not --depth)."""
     width: Annotated[int | None, option(int, "NODES")] = None
     """Expand at most so many nodes of a level, the most valuable ones."""
     max_nodes: Annotated[int | None, option(int, "NODES")] = None
@@ -41,22 +44,26 @@ class Search:
     states: Annotated[int, tyro.conf.arg(metavar="N")] = 8
     """How many states to search."""
     every: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 10
-    """Steps of the rollout from one to the next: the action that was found best, then random ones."""
+    """Steps from one searched state to the next: the best action found, then random ones."""
     discount: Annotated[float, tyro.conf.arg(metavar="GAMMA")] = 0.99
-    """For each step."""
+    """Discount factor of each step."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
-    """Of the rollout and of the trees."""
+    """Seed of the trajectory and of the trees."""
     out: Annotated[Path | None, option(Path, "DIR")] = None
-    """Write search.json, search.npz and a picture, search.png, into this directory."""
+    """Write search.json, search.npz and a figure, search.png, into this directory."""
     json: bool = False
     """Print one JSON object for each search instead of a table."""
 
 
+MIN_DISTANCES = 5
+"""A trajectory is short, so quantile rules begin to rank after so many distances."""
+
+
 def run_search(options: Search) -> int:
-    """`adalook search`."""
+    """Run `adalook search`; returns the exit code."""
     from adalook.cli.sources import build_model
-    from adalook.search import Budget, DistanceRecord, expander_for
-    from adalook.search.rollout import FEWEST_DISTANCES, Plan, build_rule, describe, save_searches, searches_along
+    from adalook.search import Budget, RecentDistances, make_expander
+    from adalook.search.trajectory import TrajectoryPlan, save_searches, search_along
     from adalook.simulators.make import make_simulator
     from adalook.storage.files import make_directory
 
@@ -65,21 +72,28 @@ def run_search(options: Search) -> int:
             raise ArgumentError(f"--{name} is wrong", expected="at least 1", got=getattr(options, name))
     if options.workers < 0:
         raise ArgumentError("--workers is wrong", expected="at least 0", got=options.workers)
-    record = DistanceRecord(least=FEWEST_DISTANCES)
-    budget = Budget(options.max_nodes, options.max_seconds)
-    rule = build_rule(options.rule, options.depth, record)
-    plan = Plan(rule, record, options.discount, options.width, budget, options.states, options.every, options.seed)
+    distances = RecentDistances(min_count=MIN_DISTANCES)
+    plan = TrajectoryPlan(
+        rule=parse_rule(options.rule, options.depth, distances),
+        distances=distances,
+        discount=options.discount,
+        width=options.width,
+        budget=Budget(options.max_nodes, options.max_seconds),
+        states=options.states,
+        every=options.every,
+        seed=options.seed,
+    )
     sim = make_simulator(build_model(options.env) if options.env.startswith("zoo:") else options.env)
     if options.out is not None:
         make_directory(options.out)
     searches = []
-    with contextlib.closing(sim), expander_for(sim, options.workers) as expander:
-        for searched in searches_along(sim, plan, expander):
+    with contextlib.closing(sim), make_expander(sim, options.workers) as expander:
+        for searched in search_along(sim, plan, expander):
             searches.append(searched)
             if options.json:
-                print(json.dumps(describe(searched)), flush=True)
+                print(json.dumps(searched.summary()), flush=True)
     if not options.json:
-        _print_searches([describe(searched) for searched in searches])
+        _print_searches([searched.summary() for searched in searches])
     if options.out is not None:
         from adalook.report.figures.search_view import draw_searches
 
@@ -91,7 +105,33 @@ def run_search(options: Search) -> int:
     return CONVERGED
 
 
+def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:
+    """Return the depth rule that the flag --rule describes.
+
+    >>> from adalook.search import RecentDistances
+    >>> parse_rule("gap:0.5", 3, RecentDistances())
+    GapDepth(gap=0.5, max_depth=3)
+    """
+    from adalook.search import FixedDepth, GapDepth, QuantileDepth
+
+    kind, _, details = text.partition(":")
+    try:
+        if kind == "fixed" and not details:
+            return FixedDepth(depth)
+        if kind == "gap":
+            return GapDepth(float(details), depth)
+        if kind == "quantile":
+            pairs = [part.split("=") for part in details.split(",")]
+            return QuantileDepth({int(level): float(share) for level, share in pairs}, distances)
+    except ArgumentError:
+        raise
+    except ValueError:
+        pass
+    raise ArgumentError("the rule is wrong", expected="fixed, gap:GAP or quantile:2=SHARE,3=SHARE,…", got=repr(text))
+
+
 def _print_searches(searches: list[dict[str, Any]]) -> None:
+    """Print a table of searches and their total cost."""
     from rich.box import SIMPLE_HEAVY
     from rich.table import Table
 

@@ -20,8 +20,7 @@ from adalook.learning.networks import Evaluator
 from adalook.search.result import Leaf, SearchResult
 from adalook.search.rules.base import DepthRule
 from adalook.search.search import Root, search_many
-from adalook.search.workers.expander import InProcess
-from adalook.search.workers.pool import Workers, expander_for
+from adalook.search.workers.base import Expander, make_expander
 from adalook.simulators.base import Simulator
 
 NO_ACTION = -1
@@ -107,7 +106,7 @@ class TreeActor:
         self._evaluator, self._rule = evaluator, rule
         self._discount, self._least_depth = discount, least_depth
         self._store_shallow, self._every_action, self._workers = store_shallow, every_action, workers
-        self._expander: InProcess | Workers | None = None
+        self._expander: Expander | None = None
         self._depths = sorted(evaluator.network.names)
 
     def decide(
@@ -115,7 +114,7 @@ class TreeActor:
     ) -> list[Decision]:
         """See `Actor`. All trees grow together, so that their leaves share passes through the network."""
         if self._expander is None:
-            self._expander = expander_for(worlds[0], self._workers)
+            self._expander = make_expander(worlds[0], self._workers)
         roots = [Root(world.save(), observation) for world, observation in zip(worlds, observations, strict=True)]
         results = search_many(
             worlds[0],

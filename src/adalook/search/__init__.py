@@ -1,4 +1,4 @@
-"""From a state to an action: an exact tree of fixed or adaptive depth.
+"""Tree search over simulators: from a state to an action, with trees of fixed or adaptive depth.
 
 from adalook.search import FixedDepth, Root, search
 """
@@ -6,22 +6,22 @@ from adalook.search import FixedDepth, Root, search
 from adalook.search.result import Leaf as Leaf
 from adalook.search.result import Level as Level
 from adalook.search.result import SearchResult as SearchResult
+from adalook.search.result import SearchStatus as SearchStatus
 from adalook.search.result import Seconds as Seconds
-from adalook.search.result import Status as Status
 from adalook.search.rules.base import DepthRule as DepthRule
 from adalook.search.rules.base import LevelView as LevelView
 from adalook.search.rules.base import ValueFunction as ValueFunction
 from adalook.search.rules.fixed import FixedDepth as FixedDepth
 from adalook.search.rules.gap import GapDepth as GapDepth
-from adalook.search.rules.quantile import DistanceRecord as DistanceRecord
 from adalook.search.rules.quantile import QuantileDepth as QuantileDepth
 from adalook.search.rules.quantile import Ranks as Ranks
+from adalook.search.rules.quantile import RecentDistances as RecentDistances
 from adalook.search.search import Budget as Budget
 from adalook.search.search import Root as Root
 from adalook.search.search import search as search
 from adalook.search.search import search_many as search_many
-from adalook.search.workers.expander import Expander as Expander
-from adalook.search.workers.expander import InProcess as InProcess
+from adalook.search.workers.base import Expander as Expander
+from adalook.search.workers.base import InProcessExpander as InProcessExpander
+from adalook.search.workers.base import make_expander as make_expander
 from adalook.search.workers.pool import WorkerError as WorkerError
-from adalook.search.workers.pool import Workers as Workers
-from adalook.search.workers.pool import expander_for as expander_for
+from adalook.search.workers.pool import WorkerPool as WorkerPool

@@ -1,4 +1,4 @@
-"""What a search brings: an action, why it was chosen, and what that cost."""
+"""The result of a search: an action, why it was chosen, and what that cost."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from adalook._arrays import BoolArray, FloatArray
 from adalook.errors import ArgumentError
 
 
-class Status(enum.Enum):
+class SearchStatus(enum.Enum):
     """Why a search went no deeper."""
 
     DONE = "the rule asked for no more"
-    ENDED = "every path has ended"
+    TERMINATED = "every path has terminated"
     NODE_LIMIT = "out of nodes"
     TIME_LIMIT = "out of time"
 
     @property
     def limited(self) -> bool:
-        """The rule wanted to go deeper but the budget was spent."""
-        return self in (Status.NODE_LIMIT, Status.TIME_LIMIT)
+        """Whether the rule wanted to go deeper but the budget was spent."""
+        return self in (SearchStatus.NODE_LIMIT, SearchStatus.TIME_LIMIT)
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """Where the time went. Roots that are searched in one call share it."""
+    """Seconds spent, by what they were spent on. Roots that are searched in one call share them."""
 
     expansion: float = 0.0
     """Waiting for the simulator: emulation, saving, restoring, observations and keys."""
     values: float = 0.0
     """Waiting for the value function."""
     bookkeeping: float = 0.0
-    """All the rest: merging, returns, the rule."""
+    """The rest: merging, returns, the rule."""
 
     @property
     def total(self) -> float:
+        """The sum of the three."""
         return self.expansion + self.values + self.bookkeeping
 
     def __add__(self, other: Seconds) -> Seconds:
@@ -49,7 +50,10 @@ class Seconds:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """The end of a path, as a learner stores it: target = return_to_leaf + γ^depth · V(observation), V = 0 if ended."""
+    """The end of a path, as a learner stores it.
+
+    Its value is return_to_leaf + γ^depth · V(observation), where V counts as 0 if it has terminated.
+    """
 
     return_to_leaf: float
     observation: np.ndarray[Any, Any]
@@ -57,71 +61,74 @@ class Leaf:
     depth: int
     terminated: bool
     action: int
-    """The first on the way."""
+    """The first action of the path."""
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What the tree of one root says when cut at one depth. A is the number of actions.
+    """The values of the tree of one root when it is cut at one depth; A is the number of actions.
 
-    A first action of which a beam kept no node has the value -inf here, and no leaf.
+    A first action of which a beam kept no node has the value -inf, and no leaf.
     """
 
     depth: int
     action_values: FloatArray
-    """(A,) best return + γ^depth · V over the leaves below each first action; ended leaves count without V"""
+    """(A,) best return + γ^depth · V over the leaves below each first action; terminated ones without V"""
     returns: FloatArray
-    """(A,) discounted return on the way to that best leaf"""
+    """(A,) discounted return of the path to that best leaf"""
     leaf_observations: np.ndarray[Any, Any]
-    """(A, *observation_shape) what that leaf shows"""
-    leaf_ended: BoolArray
+    """(A, *observation_shape) the observation of that leaf"""
+    leaf_terminated: BoolArray
     """(A,)"""
     nodes: int
-    """Steps simulated since the level looked at before."""
+    """Steps simulated since the last evaluated level above."""
     distinct: int
-    """Nodes that were left of them after merging; leaves of the last possible level are not merged."""
+    """Nodes that are left of this level after merging; those at `max_depth` of the rule are not merged."""
     distance: float
-    """What the rule went by, if it measures one; else NaN."""
+    """What the rule decided by (`DepthRule.distances`); NaN if it measures nothing."""
     seconds: Seconds
 
     @property
     def value(self) -> float:
+        """The value of the best first action."""
         return float(self.action_values.max())
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The answer of one search."""
+    """The result of one search."""
 
     levels: tuple[Level, ...]
-    """Those that were looked at, the deepest last: the answer is that of the last."""
+    """The levels that were evaluated, the deepest last: the answer is that of the last."""
     path: tuple[int, ...]
-    """Actions from the root to the best leaf; shorter than `depth` if that leaf has ended earlier."""
+    """Actions from the root to the best leaf; shorter than `depth` if that leaf has terminated earlier."""
     nodes: int
-    """Steps that were simulated, those of a level that was given up for want of time included. (Workers finish the
-    batch they are at when time runs out: what nobody waits for is not counted.)"""
+    """Steps that were simulated, including those of a level that was given up when time ran out. (The batches that
+    workers are at just then are not counted.)"""
     tree_nodes: int
-    """Steps that a plain tree, which takes equal nodes for different ones, needs to come as far."""
-    status: Status
+    """Steps that a plain tree, which merges no nodes, needs to come as far."""
+    status: SearchStatus
     given_up: Seconds = Seconds()
     """Spent on a level that was given up."""
 
     @property
     def depth(self) -> int:
+        """The depth of the deepest evaluated level."""
         return self.levels[-1].depth
 
     @property
     def action_values(self) -> FloatArray:
-        """(A,)"""
+        """The values (A,) of the first actions."""
         return self.levels[-1].action_values
 
     @property
     def action(self) -> int:
-        """The best first action; the first of equals."""
+        """The best first action; the first of equal ones."""
         return int(self.action_values.argmax())
 
     @property
     def value(self) -> float:
+        """The value of the best first action."""
         return self.levels[-1].value
 
     @property
@@ -131,38 +138,38 @@ class SearchResult:
 
     @property
     def distances(self) -> FloatArray:
-        """(levels,) what the rule went by at each level; NaN if it measures none."""
+        """What the rule decided by at each level (levels,); NaN if it measures nothing."""
         return np.array([level.distance for level in self.levels])
 
     @property
     def seconds(self) -> Seconds:
-        """All of it: that of the levels, and what was given up."""
+        """All time spent: on the levels, and on one that was given up."""
         return sum((level.seconds for level in self.levels), self.given_up)
 
     def leaf(self, action: int | None = None, depth: int | None = None) -> Leaf:
-        """The best leaf below a first action when the tree is cut at a depth.
+        """Return the best leaf below a first action when the tree is cut at a depth.
 
         Args:
             action: the first action; the best one if None.
-            depth: 1 … self.depth; the deepest if None. Where that level was not looked at, or a beam has left the
-                action no node there, the deepest level above it that has one is taken.
+            depth: 1 … self.depth; the deepest if None. Where that level was not evaluated, or a beam has kept
+                no node of the action there, the deepest level above it that has one is taken.
         """
         action = self.action if action is None else action
         depth = self.depth if depth is None else depth
         known = [level for level in self.levels if level.depth <= depth and level.action_values[action] > -np.inf]
         if not known or not 1 <= depth <= self.depth:
-            looked = ", ".join(str(level.depth) for level in self.levels)
+            evaluated = ", ".join(str(level.depth) for level in self.levels)
             raise ArgumentError(
                 "there is no such level",
-                expected=f"a depth from 1 to {self.depth}, of which were looked at: {looked}",
+                expected=f"a depth from 1 to {self.depth}, of which were evaluated: {evaluated}",
                 got=depth,
-                remedy="search with every_level=True to look at all of them",
+                remedy="search with every_level=True to evaluate all of them",
             )
         level = known[-1]
         return Leaf(
             float(level.returns[action]),
             level.leaf_observations[action],
             level.depth,
-            bool(level.leaf_ended[action]),
+            bool(level.leaf_terminated[action]),
             action,
         )

@@ -1,1 +1,1 @@
-"""Depth rules: how deep each search tree grows."""
+"""Depth rules: objects that decide how deep each search tree grows."""

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
-from adalook.search.rules.base import DepthRule, LevelView, whole_depth
+from adalook._validation import integer
+from adalook.search.rules.base import DepthRule, LevelView
 
 
 @dataclass(frozen=True)
 class FixedDepth(DepthRule):
-    """Look `max_depth` steps ahead.
+    """Look `max_depth` steps ahead in every state.
 
     >>> FixedDepth(3)
     FixedDepth(max_depth=3)
     """
 
     max_depth: int
+    needs_values: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        whole_depth(self.max_depth, "the depth of FixedDepth")
-
-    def looks_at(self, depth: int) -> bool:
-        return False
+        integer(min=1).validate("the depth of FixedDepth", self.max_depth)
 
     def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
         return np.ones(len(view.values), bool)

@@ -1,4 +1,4 @@
-"""Go on while the choice is close: needs no prior.
+"""Look deeper while the best two actions are close; needs no prior.
 
 Deepen from h to h+1  iff  max_a Q_h(s₀, a) − second max_a Q_h(s₀, a) < gap
 """
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
-from adalook.errors import ArgumentError
-from adalook.search.rules.base import DepthRule, LevelView, is_number, whole_depth
+from adalook._validation import integer, positive_or_infinite
+from adalook.search.rules.base import DepthRule, LevelView
 
 
 @dataclass(frozen=True)
 class GapDepth(DepthRule):
-    """Stop when the best first action is ahead of the second best by at least `gap`.
+    """Stop when the value of the best first action exceeds the second best by at least `gap`.
 
-    The distance it records is the lead of the best action; with a single action it is infinite.
+    The distance it records is that difference; with a single action it is infinite.
 
     >>> GapDepth(0.1, max_depth=3)
     GapDepth(gap=0.1, max_depth=3)
@@ -28,9 +28,8 @@ class GapDepth(DepthRule):
     max_depth: int
 
     def __post_init__(self) -> None:
-        whole_depth(self.max_depth, "max_depth of GapDepth")
-        if not is_number(self.gap) or not self.gap > 0.0:
-            raise ArgumentError("the gap of GapDepth is wrong", expected="a number > 0", got=repr(self.gap))
+        integer(min=1).validate("max_depth of GapDepth", self.max_depth)
+        positive_or_infinite.validate("the gap of GapDepth", self.gap)
 
     def distances(self, view: LevelView) -> FloatArray:
         if view.action_values.shape[1] == 1:

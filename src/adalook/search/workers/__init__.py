@@ -1,1 +1,1 @@
-"""Where the nodes of a tree are stepped: in this process or in others."""
+"""Expanders: where the nodes of a search tree are stepped, in this process or in worker processes."""

@@ -1,11 +1,11 @@
-"""Expansion by several processes: emulators hold Python's lock while they run, so threads would not help.
+"""An expander made of worker processes: emulators hold Python's lock while they run, so threads would not help.
 
-Each worker keeps the states it has made; only their numbers, keys, rewards and observations come back. A level is cut
-into equal shares along the lines of who holds what, and a state travels, packed, only where a share cuts across. Shares
-are handed out in parts, so that a worker whose processor is busy with something else is helped out by the others.
+Each worker keeps the states it has made; only their ids, keys, rewards and observations come back. Load balance: a
+level is cut into equal shares so that most of what a worker gets it holds already, and a state is sent, packed, only
+where a cut demands it. Shares are handed out in parts, so that a slow worker is helped by the others.
 
-Answers do not depend on how many workers there are, nor on their health: every state is known here by the root and the
-actions that lead to it, so those of a worker that dies are made again by the one that takes its place.
+Answers do not depend on how many workers there are, nor on whether some die: every state is known here by its root and
+the actions that lead to it, so the states of a worker that dies are made again by the one that replaces it.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ import ctypes
 import math
 import multiprocessing
 import os
+import sys
 import weakref
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import process as multiprocessing_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from adalook._arrays import IntArray
-from adalook.errors import AdalookError, ArgumentError
-from adalook.search.workers.expander import Batch, InProcess, batch_size
-from adalook.search.workers.load_balance import fair_shares
-from adalook.search.workers.spawn_main import can_be_run_again, no_file_that_is_none
-from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, main, shared_rows
+from adalook._validation import integer
+from adalook.errors import AdalookError
+from adalook.search.workers.base import Expander, ExpansionBatch, batch_size
+from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, run_worker, shared_rows
 from adalook.simulators.base import Simulator, State
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """So many workers in a row may die without having answered anything."""
-AT_ONCE = 2
-"""Requests that a worker has at a time: one to work on, and one so that it need not wait for the next."""
-PARTS, FEWEST_IN_PART = 8, 4
-"""A share is handed out in so many parts, unless they were smaller than this: what a slow worker has not begun, another
-can take over."""
+MAX_RUNNING = 2
+"""Tasks that a worker has at a time: one to work on, and one so that it need not wait for the next."""
+PARTS, MIN_PART_SIZE = 8, 4
+"""A share is handed out in so many parts of at least this size: what a slow worker has not begun, another can take."""
+IMBALANCE = 0.05
+"""A share may be larger than the others by this fraction if that saves sending a state."""
 CLOSING_SECONDS = 5.0
 
 
@@ -48,42 +49,37 @@ class WorkerError(AdalookError, RuntimeError):
     """Worker processes cannot do their work."""
 
 
-def expander_for(sim: Simulator, workers: int) -> InProcess | Workers:
-    """So many worker processes; none: expansion in this one. Either is closed by leaving its `with` block."""
-    return InProcess(sim) if workers == 0 else Workers(sim, workers)
-
-
 @dataclass(eq=False)
-class _Process:
-    """One worker process, and what is known about it."""
+class _WorkerHandle:
+    """One worker process as its parent sees it."""
 
     process: BaseProcess
     pipe: Connection
     holds: set[int] = field(default_factory=set)
-    """Numbers of the states it has, or will have when it has read what is put off."""
-    put_off: list[LoadState | Keep] = field(default_factory=list)
-    """Requests that have no answer: they travel with the next that has one, so that it is woken once and not often."""
+    """Ids of the states it has, or will have when it has read what is deferred."""
+    deferred: list[LoadState | Keep] = field(default_factory=list)
+    """Requests without an answer: they travel with the next that has one, so that the worker is woken once."""
 
-    def hold(self, request: LoadState) -> None:
-        """Give it a state."""
-        self.put_off.append(request)
+    def load(self, request: LoadState) -> None:
+        """Give the worker a state."""
+        self.deferred.append(request)
         self.holds.add(request.node)
 
     def keep(self, wanted: set[int]) -> None:
-        """Let it forget all other states."""
+        """Let the worker drop all other states."""
         if not self.holds <= wanted:
             self.holds &= wanted
-            self.put_off.append(Keep(sorted(self.holds)))
+            self.deferred.append(Keep(sorted(self.holds)))
 
     def send(self, *requests: Expand | Pack) -> None:
-        """Send what was put off, and requests that have an answer."""
-        message, self.put_off = [*self.put_off, *requests], []
-        # A pipe that is broken says so again when an answer is waited for, and that is where it is dealt with.
+        """Send what was deferred, then requests that have an answer."""
+        message, self.deferred = [*self.deferred, *requests], []
+        # A broken pipe fails again when the answer is received, and is handled there.
         with contextlib.suppress(OSError):
             self.pipe.send(message)
 
     def stop(self) -> None:
-        """End it: the end of its pipe asks, and force follows if that is of no use."""
+        """End the process: the end of its pipe asks it to, and it is killed if that does not help."""
         with contextlib.suppress(OSError):
             self.pipe.close()
         self.process.join(CLOSING_SECONDS)
@@ -95,206 +91,208 @@ class _Process:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Some positions of a level for one worker."""
+    """Some positions of a level, given to one worker."""
 
     positions: IntArray
     half: int
+    """Of the worker's shared memory, for the observations."""
 
 
-class Workers:
-    """An expander made of `count` processes. Use it in a `with` block, for as many searches as you like.
+@dataclass(frozen=True, eq=False)
+class _Expansion:
+    """One level while it is expanded by W workers."""
+
+    nodes: Sequence[int]
+    """(n,) ids of the nodes"""
+    children: IntArray
+    """(n·A,) ids of the children, by position"""
+    leaves: bool
+    queues: list[deque[IntArray]]
+    """(W,) the parts of each worker's share that are not handed out yet"""
+    running: list[deque[_Task]]
+    """(W,) what each worker has been given and has not answered"""
+
+
+class WorkerPool(Expander):
+    """An expander made of `count` worker processes. Use it in a `with` block, for as many searches as you like.
 
     Args:
-        sim: each worker gets a twin of it.
+        sim: each worker gets a clone of it.
         count: at least 1; one per processor core is a good number.
 
     As with everything that starts processes, scripts need the line `if __name__ == "__main__":` before their own work.
     """
 
     def __init__(self, sim: Simulator, count: int) -> None:
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            raise ArgumentError("the number of workers is wrong", expected="a whole number >= 1", got=repr(count))
-        if type(sim).__module__ == "__main__" and not can_be_run_again():
+        count = integer(min=1).validate("the number of workers", count)
+        if type(sim).__module__ == "__main__" and not _spawn_can_import_main():
             raise WorkerError(
-                f"workers cannot get at {type(sim).__name__}, which is defined in a script that is not a file",
+                f"workers cannot import {type(sim).__name__}, which is defined in a script that is not a file",
                 remedy="save the script, or put the class into a module",
             )
         self._sim = sim
         self._context = multiprocessing.get_context("spawn")
         self._rows = batch_size(sim)
         row_bytes = math.prod(sim.observation_shape) * sim.observation_dtype.itemsize
-        # Raw arrays live in files that were unlinked as soon as they were made: no name, nothing to leave behind.
+        # Raw arrays live in files that are unlinked as soon as they are made: no name, nothing to leave behind.
         self._memory = [self._context.RawArray(ctypes.c_char, 2 * self._rows * row_bytes) for _ in range(count)]
         self._observations = [shared_rows(memory, sim, self._rows) for memory in self._memory]
-        self._processes: list[_Process] = []
+        self._workers: list[_WorkerHandle] = []
         self._deaths = 0
         self._lineage = _Lineage()
-        self._finalizer = weakref.finalize(self, _stop_all, self._processes)
-        self._start_all()
+        self._finalizer = weakref.finalize(self, _stop_all, self._workers)
+        self._start_missing()
 
     @property
     def count(self) -> int:
+        """The number of worker processes."""
         return len(self._memory)
 
     @property
     def process_ids(self) -> list[int]:
-        """Of the workers that serve now; one that dies is replaced by another when it is missed."""
-        return [worker.process.pid or 0 for worker in self._processes]
+        """Process ids of the current workers; one that dies is replaced when its answer is missed."""
+        return [worker.process.pid or 0 for worker in self._workers]
 
     def load_roots(self, states: Sequence[State]) -> Sequence[int]:
         if not self._finalizer.alive:
             raise WorkerError("these workers were closed", remedy="search inside the 'with' block that made them")
         self.clear()
-        self._start_all()
+        self._start_missing()
         return self._lineage.load_roots([self._sim.pack(state) for state in states])
 
     def keep(self, nodes: Sequence[int]) -> None:
         self._lineage.keep(nodes)
         wanted = set(nodes)
-        for worker in self._processes:
+        for worker in self._workers:
             worker.keep(wanted)
 
     def clear(self) -> None:
         self._lineage = _Lineage()
         self.keep([])
-        for worker in self._processes:
-            if worker.put_off:  # at once: nobody knows when the next search comes
+        for worker in self._workers:
+            if worker.deferred:  # now, because the next search may be long in coming
                 worker.send()
 
     def close(self) -> None:
         """End all worker processes."""
         self._finalizer()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def expand(self, nodes: Sequence[int], leaves: bool = False) -> Generator[Batch, None, None]:
+    def expand(self, nodes: Sequence[int], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
         children = self._lineage.number_children(nodes, self._sim.num_actions)
         running: list[deque[_Task]] = [deque() for _ in range(self.count)]
         try:
-            queues = self._assign(nodes)
-            for index in range(self.count):  # each its own; only then may one help another
-                self._feed(index, nodes, children, queues[index : index + 1], running[index], leaves)
+            level = _Expansion(nodes, children, leaves, self._assign(nodes), running)
+            for index in range(self.count):  # every worker begins with its own share
+                self._feed(index, level, level.queues[index : index + 1])
             while any(running):
                 for index in self._ready(running):
                     answer = self._receive(index)
-                    if answer is None:  # a dead worker: its replacement does the same again
-                        queues[index].extendleft(task.positions for task in reversed(running[index]))
+                    if answer is None:  # the worker died: its replacement does the same again
+                        level.queues[index].extendleft(task.positions for task in reversed(running[index]))
                         running[index].clear()
                     else:
-                        task = running[index].popleft()
-                        if not leaves:
-                            self._processes[index].holds.update(children[task.positions].tolist())
-                        yield self._batch(index, task, children, answer)
-                    mine_first = [queues[index], *queues[:index], *queues[index + 1 :]]
-                    self._feed(index, nodes, children, mine_first, running[index], leaves)
-        except GeneratorExit:  # the caller has seen enough
+                        yield self._batch(index, level, running[index].popleft(), answer)
+                    own_first = [level.queues[index], *level.queues[:index], *level.queues[index + 1 :]]
+                    self._feed(index, level, own_first)
+        except GeneratorExit:  # the caller needs no more
             self._drain(running)
-        except BaseException:  # who knows what is still in the pipes: the next search begins with new processes
-            _stop_all(self._processes)
+        except BaseException:  # unread answers may be left in the pipes: the next search begins with new processes
+            _stop_all(self._workers)
             raise
 
     def _drain(self, running: list[deque[_Task]]) -> None:
-        """Read what is under way, lest it is taken for the answer to something else."""
+        """Read the answers that are under way, lest they are taken for answers to later requests."""
         try:
             for index, tasks in enumerate(running):
                 for _ in tasks:
                     if self._receive(index) is None:
                         break
-        except WorkerError:  # nobody waits for that answer any more
-            _stop_all(self._processes)
+        except WorkerError:  # the caller does not wait for that answer any more
+            _stop_all(self._workers)
         except BaseException:
-            _stop_all(self._processes)
+            _stop_all(self._workers)
             raise
 
     def _assign(self, nodes: Sequence[int]) -> list[deque[IntArray]]:
-        """Give every position of a level to a worker, and every worker the states it needs for that."""
-        held = np.array([self._holder(node) for node in nodes])
+        """Cut a level into a queue of parts for each worker, and send the states that are needed for that."""
+        holders = np.array([self._holder(node) for node in nodes])
         queues: list[deque[IntArray]] = []
-        for index, share in enumerate(fair_shares(held, self.count, self._sim.num_actions)):
-            self._move(index, {nodes[place] for place in (share // self._sim.num_actions).tolist()})
-            size = min(self._rows, max(FEWEST_IN_PART, -(-len(share) // PARTS)))
+        for index, share in enumerate(balanced_shares(holders, self.count, self._sim.num_actions)):
+            self._move(index, {nodes[i] for i in (share // self._sim.num_actions).tolist()})
+            size = min(self._rows, max(MIN_PART_SIZE, -(-len(share) // PARTS)))
             cuts = range(size, len(share), size)
             queues.append(deque(part for part in np.split(share, cuts) if len(part)))
         return queues
 
     def _holder(self, node: int) -> int:
-        """Which worker has a state; the number of workers if none has."""
-        return next((i for i, worker in enumerate(self._processes) if node in worker.holds), self.count)
+        """Return the index of a worker that has a state, or the number of workers if none has."""
+        return next((i for i, worker in enumerate(self._workers) if node in worker.holds), self.count)
 
     def _move(self, to: int, nodes: set[int]) -> None:
-        """Copy states to a worker from those that have them; what nobody has is made again when it is needed."""
-        missing = nodes - self._processes[to].holds
+        """Copy states to a worker from those that have them; the others are made again when they are needed."""
+        missing = nodes - self._workers[to].holds
         for index in range(self.count):
-            found = sorted(missing & self._processes[index].holds)
+            found = sorted(missing & self._workers[index].holds)
             if not found:
                 continue
-            self._processes[index].send(Pack(found))
+            self._workers[index].send(Pack(found))
             packed = self._receive(index)
             for node, content in zip(found, packed or (), strict=False):
-                self._processes[to].hold(LoadState(node, content))
+                self._workers[to].load(LoadState(node, content))
 
-    def _feed(
-        self,
-        index: int,
-        nodes: Sequence[int],
-        children: IntArray,
-        queues: list[deque[IntArray]],
-        running: deque[_Task],
-        leaves: bool,
-    ) -> None:
-        """Hand a worker its next tasks, into whichever half of its memory is free; `queues` has its own first.
+    def _feed(self, index: int, level: _Expansion, queues: list[deque[IntArray]]) -> None:
+        """Hand a worker its next tasks, from the first of `queues`, or else the last part of the longest.
 
-        One that has done its own goes on with the last of whoever has most left. It makes the states for that again,
-        which costs a step or a few for each and disturbs nobody.
+        A worker that has done its own share makes the states for that again, which costs a step or a few for each and
+        disturbs no other worker.
         """
-        count, worker = self._sim.num_actions, self._processes[index]
-        while len(running) < AT_ONCE and any(queues):
+        count, worker, running = self._sim.num_actions, self._workers[index], level.running[index]
+        while len(running) < MAX_RUNNING and any(queues):
             positions = queues[0].popleft() if queues[0] else max(queues, key=len).pop()
             task = _Task(positions, 1 - running[-1].half if running else 0)
-            parents = [nodes[place] for place in (positions // count).tolist()]
+            parents = [level.nodes[i] for i in (positions // count).tolist()]
             for node in sorted(set(parents) - worker.holds):
-                worker.hold(self._lineage.recipe(node))
-            actions, numbers = (positions % count).tolist(), children[positions].tolist()
-            worker.send(Expand(parents, actions, numbers, task.half, leaves))
+                worker.load(self._lineage.recipe(node))
+            actions, ids = (positions % count).tolist(), level.children[positions].tolist()
+            worker.send(Expand(parents, actions, ids, task.half, level.leaves))
             running.append(task)
 
-    def _batch(self, index: int, task: _Task, children: IntArray, answer: Expanded) -> Batch:
+    def _batch(self, index: int, level: _Expansion, task: _Task, answer: Expanded) -> ExpansionBatch:
+        """Return what a worker has answered to a task."""
         rows = self._observations[index][task.half, : len(task.positions)]
-        handles = children[task.positions].tolist()
-        return Batch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
+        handles = level.children[task.positions].tolist()
+        if not level.leaves:
+            self._workers[index].holds.update(handles)
+        return ExpansionBatch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
 
     def _ready(self, running: list[deque[_Task]]) -> list[int]:
-        pipes: dict[Any, int] = {self._processes[i].pipe: i for i, tasks in enumerate(running) if tasks}
+        """Wait for an answer; returns the workers that have one."""
+        pipes: dict[Any, int] = {self._workers[i].pipe: i for i, tasks in enumerate(running) if tasks}
         return sorted(pipes[pipe] for pipe in wait(list(pipes)))
 
-    def _start_all(self) -> None:
-        """Start what does not run: all at first, and all again after a search has failed."""
+    def _start_missing(self) -> None:
+        """Start the workers that do not run: all at first, and all again after a search has failed."""
         try:
-            for index in range(len(self._processes), self.count):
-                self._processes.append(self._start(index))
+            for index in range(len(self._workers), self.count):
+                self._workers.append(self._start(index))
         except BaseException:
             self.close()
             raise
 
-    def _start(self, index: int) -> _Process:
+    def _start(self, index: int) -> _WorkerHandle:
+        """Start one worker process."""
         ours, theirs = self._context.Pipe()
         arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid())
-        process = self._context.Process(target=main, args=arguments, daemon=True, name=f"adalook worker {index}")
-        with no_file_that_is_none():
+        process = self._context.Process(target=run_worker, args=arguments, daemon=True, name=f"adalook worker {index}")
+        with _spawnable_main():
             process.start()
         theirs.close()  # only the worker has it now, so that its death ends the pipe
-        return _Process(process, ours)
+        return _WorkerHandle(process, ours)
 
     def _receive(self, index: int) -> Any:
-        """The next answer of a worker; None if it died instead, and then another one has taken its place."""
+        """Return the next answer of a worker, or None if it died; then another has taken its place."""
         try:
-            answer = self._processes[index].pipe.recv()
+            answer = self._workers[index].pipe.recv()
         except (EOFError, OSError):
             self._replace(index)
             return None
@@ -304,66 +302,124 @@ class Workers:
         return answer
 
     def _replace(self, index: int) -> None:
-        dead = self._processes[index]
+        """Start another worker for one that died, unless too many died in a row."""
+        dead = self._workers[index]
         dead.process.join(CLOSING_SECONDS)
         code = dead.process.exitcode
         self._deaths += 1
-        if self._deaths > MOST_DEATHS:
+        if self._deaths > MAX_DEATHS:
             self._deaths = 0
             raise WorkerError(
-                f"{MOST_DEATHS + 1} worker processes in a row have died",
+                f"{MAX_DEATHS + 1} worker processes in a row have died",
                 got=f"exit code {code}",
                 remedy="a script that uses workers needs 'if __name__ == \"__main__\":' before its own work; else look "
                 "at what the simulator does, or free some memory",
             )
         dead.stop()
-        self._processes[index] = self._start(index)
+        self._workers[index] = self._start(index)
 
 
 class _Lineage:
-    """Where every state comes from: enough to make it again."""
+    """The root and the actions that every state comes from: enough to make it again."""
 
     def __init__(self) -> None:
         self._roots: dict[int, bytes] = {}
         self._parents: dict[int, tuple[int, int]] = {}
         """By state: the state that it was made from, and the action."""
-        self._fresh: tuple[Sequence[int], int, int] = ((), 1, 0)
-        """The last expansion: its nodes, the number of actions, the number of the first child."""
+        self._latest: tuple[Sequence[int], int, int] = ((), 1, 0)
+        """The last expansion: its nodes, the number of actions, the id of the first child."""
         self._next = 0
 
     def load_roots(self, packed: Sequence[bytes]) -> list[int]:
+        """Begin with these packed roots; returns their ids."""
         self._roots = dict(enumerate(packed))
         self._next = len(packed)
         return list(self._roots)
 
     def number_children(self, nodes: Sequence[int], num_actions: int) -> IntArray:
-        """(nodes · num_actions,) numbers for the children, by position."""
+        """Return ids for the children (nodes · num_actions,) of an expansion, by position."""
         first = self._next
         self._next += len(nodes) * num_actions
-        self._fresh = (nodes, num_actions, first)
+        self._latest = (nodes, num_actions, first)
         return np.arange(first, self._next)
 
     def keep(self, children: Sequence[int]) -> None:
-        """These, of the last expansion, may be asked for."""
-        nodes, num_actions, first = self._fresh
+        """Remember where these children of the last expansion come from."""
+        nodes, num_actions, first = self._latest
         for child in children:
-            place, action = divmod(child - first, num_actions)
-            self._parents[child] = (nodes[place], action)
+            parent, action = divmod(child - first, num_actions)
+            self._parents[child] = (nodes[parent], action)
 
     def recipe(self, node: int) -> LoadState:
-        """How to make a state again."""
+        """Return the request that makes a state again."""
         actions: list[int] = []
-        place = node
-        while place in self._parents:
-            place, action = self._parents[place]
+        ancestor = node
+        while ancestor in self._parents:
+            ancestor, action = self._parents[ancestor]
             actions.append(action)
-        return LoadState(node, self._roots[place], tuple(reversed(actions)))
+        return LoadState(node, self._roots[ancestor], tuple(reversed(actions)))
 
 
-def _stop_all(processes: list[_Process]) -> None:
-    for worker in processes:
+def balanced_shares(holders: IntArray, count: int, num_actions: int) -> list[IntArray]:
+    """Cut the n·A positions of a level into `count` shares of nearly equal size.
+
+    Args:
+        holders: (n,) which worker has each node; `count` if none has.
+        count: number of workers.
+        num_actions: A; the children of node i have the positions i·A … i·A + A − 1.
+
+    Nodes are sorted by holder and the row is cut into equal parts, so that most of what a worker gets it has already.
+    A cut falls between two holders if such a border is near.
+
+    >>> [share.tolist() for share in balanced_shares(np.array([1, 0, 1]), 2, 2)]
+    [[2, 3, 0], [1, 4, 5]]
+    """
+    order = np.argsort(holders, kind="stable")
+    positions = (order[:, None] * num_actions + np.arange(num_actions)).ravel()
+    total = len(positions)
+    borders = np.searchsorted(holders[order], np.arange(1, count)) * num_actions
+    even = np.arange(1, count) * total / count
+    near = np.abs(borders - even) <= IMBALANCE * total / count
+    cuts = np.where(near, borders, np.rint(even).astype(np.intp))
+    return np.split(positions, np.maximum.accumulate(cuts))
+
+
+def _stop_all(workers: list[_WorkerHandle]) -> None:
+    """End worker processes and empty the list."""
+    for worker in workers:
         with contextlib.suppress(OSError):
             worker.pipe.close()  # all of them end at the same time
-    for worker in processes:
+    for worker in workers:
         worker.stop()
-    processes.clear()
+    workers.clear()
+
+
+@contextlib.contextmanager
+def _spawnable_main() -> Iterator[None]:
+    """Hide the main module's file name from spawned processes while it names no file.
+
+    Python's `spawn` runs the main module's file again in every child. A script that came through a pipe
+    (`python - < script`) has the file name `<stdin>`, and its children would die of that. They have to do without the
+    main module, just as those of `python -c` and of notebooks do.
+    """
+    main = sys.modules["__main__"]
+    name = getattr(main, "__file__", None)
+    if name is None or _spawn_can_import_main():
+        yield
+        return
+    main.__file__ = None
+    try:
+        yield
+    finally:
+        main.__file__ = name
+
+
+def _spawn_can_import_main() -> bool:
+    """Return whether spawned processes can run the main module: it is a module, or a file that exists."""
+    main: Any = sys.modules["__main__"]
+    if getattr(main.__spec__, "name", None) is not None:
+        return True
+    name = getattr(main, "__file__", None)
+    # A relative name counts from where the program began, wherever it has gone since.
+    original = getattr(multiprocessing_process, "ORIGINAL_DIR", None) or ""
+    return name is not None and os.path.isfile(os.path.join(original, name))

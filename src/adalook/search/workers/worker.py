@@ -1,8 +1,8 @@
-"""What runs in a worker process: a simulator that steps the states it holds.
+"""The worker process: a simulator that steps the states it holds, and the messages it understands.
 
-Requests come as lists. It answers them one after the other and ends when its pipe does, which is also what happens when
-the process that started it is killed. Observations go into memory that both share and that has no name, so nothing of
-it can be left behind.
+Messages arrive as lists of requests, which are answered one after the other. The process ends when its pipe does, which
+is also what happens when its parent is killed. Observations go into shared memory that has no name in the file system,
+so none of it can be left behind.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray
 from adalook.simulators.base import Observations, Simulator, State
 
-LONGEST_KEY = 32
-"""Longer keys are digested before they travel."""
+MAX_KEY_BYTES = 32
+"""Longer keys are hashed (SHA-256) before they are sent."""
 PARENT_CHECK_SECONDS = 2.0
-"""A pipe does not end while some other child of a dead parent holds on to it, so the parent is asked for as well."""
+"""How often a worker checks that its parent lives: a forked sibling that holds the pipe would keep it open."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expand:
-    """Take action `actions[i]` in state `nodes[i]`; answered by Expanded."""
+    """Request to take action `actions[i]` in state `nodes[i]` for every i; answered by Expanded."""
 
     nodes: list[int]
-    """(n,) numbers of states that the worker holds"""
+    """(n,) ids of states that the worker holds"""
     actions: list[int]
     """(n,)"""
     children: list[int]
-    """(n,) the numbers that the children get"""
+    """(n,) the ids of the children"""
     half: int
     """Which half of the shared memory the observations go to."""
     leaves: bool
-    """The children will not be expanded: the worker forgets them."""
+    """The children will not be expanded: the worker does not keep them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """What an expansion brought; the observations are in shared memory."""
+    """Answer to Expand; the observations are in shared memory."""
 
     rewards: FloatArray
     terminated: BoolArray
@@ -55,7 +55,7 @@ class Expanded:
 
 @dataclass(frozen=True, eq=False)
 class LoadState:
-    """Unpack a state, take `actions` one after the other, and hold what comes out as `node`."""
+    """Request to unpack a state, take `actions` from there, and hold the state reached as `node`."""
 
     node: int
     packed: bytes
@@ -64,47 +64,47 @@ class LoadState:
 
 @dataclass(frozen=True, eq=False)
 class Keep:
-    """Forget all states but these."""
+    """Request to drop all states but these."""
 
     nodes: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
 class Pack:
-    """Pack these states; answered by a list of bytes."""
+    """Request to pack these states; answered by a list of bytes."""
 
     nodes: Sequence[int]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The simulator has raised; instead of any other answer."""
+    """Answer in place of any other when the simulator has raised."""
 
     report: str
 
 
 def shared_rows(memory: Any, sim: Simulator, rows: int) -> Observations:
-    """(2, rows, *observation_shape) over shared memory: while one half is read, the other is written."""
+    """Return shared memory as an array (2, rows, *observation_shape): one half is read while the other is written."""
     return np.frombuffer(memory, sim.observation_dtype, count=-1).reshape(2, rows, *sim.observation_shape)
 
 
-def main(requests: Connection, sim: Simulator, memory: Any, rows: int, parent: int) -> None:
-    """Serve until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business: it ends the pipe
+def run_worker(requests: Connection, sim: Simulator, memory: Any, rows: int, parent: int) -> None:
+    """Answer requests until the pipe ends; the entry point of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent ends the pipe
     with contextlib.suppress(EOFError, OSError), contextlib.closing(sim):
-        worker = _Worker(sim, shared_rows(memory, sim, rows))
+        states = _StateHolder(sim, shared_rows(memory, sim, rows))
         while True:
             while not requests.poll(PARENT_CHECK_SECONDS):
                 if os.getppid() != parent:
                     return
             for request in requests.recv():
-                answer = worker.answer(request)
+                answer = states.answer(request)
                 if answer is not None:
                     requests.send(answer)
 
 
-class _Worker:
-    """The states of one worker, by number."""
+class _StateHolder:
+    """The states that one worker process holds, by id, and the simulator that steps them."""
 
     def __init__(self, sim: Simulator, observations: Observations) -> None:
         self._sim, self._observations = sim, observations
@@ -112,7 +112,7 @@ class _Worker:
         self._failure: Failed | None = None
 
     def answer(self, request: Expand | LoadState | Keep | Pack) -> Any:
-        """Do what is asked; the answer, if there is one to be given."""
+        """Carry out a request; returns the answer, or None for requests that have none."""
         try:
             match request:
                 case Expand():
@@ -120,11 +120,11 @@ class _Worker:
                 case Pack():
                     return self._failure or [self._sim.pack(self._states[node]) for node in request.nodes]
                 case LoadState():
-                    self._hold(request)
+                    self._load(request)
                 case Keep():
                     self._states = {node: self._states[node] for node in request.nodes}
         except Exception:
-            # Not every request has an answer: one that has brings the news.
+            # LoadState and Keep have no answer: the next request that has one reports the failure.
             self._failure = Failed(traceback.format_exc())
             return self._failure if isinstance(request, Expand | Pack) else None
         return None
@@ -137,14 +137,15 @@ class _Worker:
         if request.leaves:
             return Expanded(children.rewards, children.terminated, [])
         self._states.update(zip(request.children, children.states, strict=True))
-        return Expanded(children.rewards, children.terminated, [_short(key) for key in children.keys])
+        return Expanded(children.rewards, children.terminated, [_shortened(key) for key in children.keys])
 
-    def _hold(self, request: LoadState) -> None:
+    def _load(self, request: LoadState) -> None:
         state = self._sim.unpack(request.packed)
         for action in request.actions:
             (state,) = self._sim.expand([state], [action]).states
         self._states[request.node] = state
 
 
-def _short(key: bytes) -> bytes:
-    return key if len(key) <= LONGEST_KEY else sha256(key).digest()
+def _shortened(key: bytes) -> bytes:
+    """Return a key as it is sent: hashed if it is long."""
+    return key if len(key) <= MAX_KEY_BYTES else sha256(key).digest()

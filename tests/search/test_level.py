@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adalook.search import FixedDepth, distinct, search
-from adalook.search.distinct import DistinctObservations
-from adalook.search.workers import expander
-from tests.search.plain import assert_same, hashed_values, roots_along
-from tests.search.worlds import Graph
+from adalook.search import FixedDepth, level, search
+from adalook.search.level import DistinctObservations
+from adalook.search.workers import base as workers_base
+from tests.search.reference import assert_same, hashed_values, roots_along
+from tests.search.sims import Graph
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.int16, np.float32, np.float64])
@@ -24,7 +24,7 @@ def test_rows_are_distinct_and_bring_everything_back(dtype, shape):
 
 
 def test_different_rows_with_one_fingerprint_are_kept_apart(monkeypatch):
-    monkeypatch.setattr(distinct, "_fingerprints", lambda words: np.zeros(len(words), np.uint64))
+    monkeypatch.setattr(level, "_fingerprints", lambda words: np.zeros(len(words), np.uint64))
     pool = DistinctObservations((2,), np.dtype(np.int32))
     assert pool.add(np.array([[1, 2], [2, 1], [1, 2]], np.int32)).tolist() == [0, 1, 0]
 
@@ -33,5 +33,5 @@ def test_a_batch_may_bring_nothing_new(monkeypatch):
     sim = Graph(2, 4, ends=0.0)
     (root,) = roots_along(sim, 1, 1)
     whole = search(sim, root, hashed_values, FixedDepth(3), discount=0.9)
-    monkeypatch.setattr(expander, "MOST_IN_BATCH", 1)
+    monkeypatch.setattr(workers_base, "MAX_BATCH_SIZE", 1)
     assert_same(search(sim, root, hashed_values, FixedDepth(3), discount=0.9), whole)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adalook.search import FixedDepth, Workers, search, search_many
+from adalook.search import FixedDepth, WorkerPool, search, search_many
 from adalook.simulators.make import make_simulator
-from tests.search.plain import assert_same, hashed_values, plain_action_values, roots_along
+from tests.search.reference import assert_same, hashed_values, plain_action_values, roots_along
 
 GAMES = {"Tutankham": 8, "VideoPinball": 9, "Berzerk": 18, "Solaris": 18, "Breakout": 4, "Pong": 6}
 
@@ -38,7 +38,7 @@ def test_workers_change_nothing():
     alone = search_many(sim, roots, hashed_values, FixedDepth(2), discount=0.99)
     assert any(result.saved > 0 for result in alone)
     for count in (1, 2):
-        with Workers(sim, count) as workers:
+        with WorkerPool(sim, count) as workers:
             results = search_many(sim, roots, hashed_values, FixedDepth(2), discount=0.99, expander=workers)
         for mine, theirs in zip(alone, results, strict=True):
             assert_same(mine, theirs)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.search import FixedDepth, Root, Workers, search
+from adalook.search import FixedDepth, Root, WorkerPool, search
 from adalook.simulators.make import make_simulator
-from tests.search.plain import hashed_values
+from tests.search.reference import hashed_values
 
 WORLDS = {
     "maze": lambda: make_simulator(al.zoo.maze(size=12, seed=0)),
@@ -52,7 +52,7 @@ def test_searches_by_workers_change_nothing():
     sim, clone = make_simulator("MinAtar/Asterix-v1"), make_simulator("MinAtar/Asterix-v1")
     rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
     sim.reset(seed=5), clone.reset(seed=5)
-    with Workers(sim, 2) as workers:
+    with WorkerPool(sim, 2) as workers:
         for i in range(50):
             search(sim, Root.of(sim), hashed_values, FixedDepth(2), discount=0.99, seed=i, expander=workers)
             assert play(sim, rng, 3) == play(clone, other_rng, 3)

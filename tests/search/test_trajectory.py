@@ -12,8 +12,8 @@ from adalook.cli.main import main
 from adalook.errors import FileError
 from adalook.report.figures import search_view as search_picture
 from adalook.report.figures.search_view import draw_searches
-from adalook.search import DistanceRecord, FixedDepth
-from adalook.search.rollout import Plan, searches_along
+from adalook.search import FixedDepth, RecentDistances
+from adalook.search.trajectory import TrajectoryPlan, search_along
 from adalook.simulators.make import make_simulator
 
 
@@ -92,8 +92,8 @@ def test_a_picture_of_nothing_says_so(values, words):
 
 @pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
 def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
-    record = DistanceRecord()
-    for searched in searches_along(make(), Plan(FixedDepth(3), record, discount=0.9, states=8, every=7)):
+    record = RecentDistances()
+    for searched in search_along(make(), TrajectoryPlan(FixedDepth(3), record, discount=0.9, states=8, every=7)):
         result = searched.result
         np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)
         assert result.value == pytest.approx(sum(0.9**t * r for t, r in enumerate(searched.path_rewards)), abs=1e-12)

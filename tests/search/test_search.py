@@ -9,12 +9,12 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.search import Budget, FixedDepth, Root, Status, search, search_many
-from adalook.search.workers import expander
+from adalook.search import Budget, FixedDepth, Root, SearchStatus, search, search_many
+from adalook.search.workers import base as workers_base
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
-from tests.search.plain import assert_same, hashed_values, plain_action_values, roots_along
-from tests.search.worlds import Counting, Graph, Slow, Wired
+from tests.search.reference import assert_same, hashed_values, plain_action_values, roots_along
+from tests.search.sims import Counting, Graph, Slow, Wired
 
 
 def zero(observations, depth):
@@ -129,7 +129,7 @@ def test_a_root_that_ends_early_changes_nothing_for_the_others(depth):
 
     together = search_many(sim, roots, value_fn, FixedDepth(depth), discount=0.9)
     assert calls == [depth]
-    assert {Status.ENDED, Status.DONE} == {result.status for result in together}
+    assert {SearchStatus.TERMINATED, SearchStatus.DONE} == {result.status for result in together}
     assert len({result.depth for result in together}) > 1
     for root, result in zip(roots, together, strict=True):
         assert_same(search(sim, root, hashed_values, FixedDepth(depth), discount=0.9), result)
@@ -172,7 +172,7 @@ def test_every_level_is_the_search_to_that_depth():
 def test_a_tree_in_which_everything_has_ended_stops():
     sim = Graph(6, 2, ends=1.0)
     result = search(sim, roots_along(sim, 1, 1)[0], hashed_values, FixedDepth(5), discount=0.9)
-    assert (result.depth, result.status, result.nodes) == (1, Status.ENDED, 2)
+    assert (result.depth, result.status, result.nodes) == (1, SearchStatus.TERMINATED, 2)
 
 
 def test_ties_go_to_the_first_action():
@@ -187,7 +187,7 @@ def test_ties_with_a_leaf_that_ended_above_go_to_the_leaf_of_the_level():
     result = search(sim, begin(sim), zero, FixedDepth(3), discount=0.9, every_level=True)
     assert result.path == (0, 1, 0)
     assert not result.leaf().terminated
-    assert result.levels[1].leaf_ended.all()  # at depth 2 both are leaves, and the ended one is the first
+    assert result.levels[1].leaf_terminated.all()  # at depth 2 both are leaves, and the ended one is the first
     costly = Wired(nexts, [[0, 0], [0, 0], [0, 0], [-1, -1]], ends)
     assert search(costly, begin(costly), zero, FixedDepth(3), discount=0.9).path == (0, 0)
 
@@ -260,7 +260,7 @@ def test_out_of_nodes_the_last_complete_level_answers():
     for nodes in (1, 4, 20, 60, 10**6):
         result = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, budget=Budget(nodes=nodes))
         assert result.nodes <= max(nodes, 4)  # the first level is always made
-        assert result.status is (Status.DONE if nodes == 10**6 else Status.NODE_LIMIT)
+        assert result.status is (SearchStatus.DONE if nodes == 10**6 else SearchStatus.NODE_LIMIT)
         assert_levels_equal(result, search(sim, root, hashed_values, FixedDepth(result.depth), discount=0.9))
 
 
@@ -268,20 +268,20 @@ def test_out_of_time_the_last_complete_level_answers():
     sim = Slow(300, 4, seed=9, ends=0.0, seconds=0.001)
     (root,) = roots_along(sim, 1, 1)
     result = search(sim, root, hashed_values, FixedDepth(9), discount=0.9, budget=Budget(seconds=0.05))
-    assert result.status is Status.TIME_LIMIT
+    assert result.status is SearchStatus.TIME_LIMIT
     assert 1 <= result.depth < 9
     assert result.seconds.total < 1.0
     assert_levels_equal(result, search(sim, root, hashed_values, FixedDepth(result.depth), discount=0.9))
 
 
 def test_a_level_that_is_given_up_is_counted(monkeypatch):
-    monkeypatch.setattr(expander, "MOST_IN_BATCH", 5)
+    monkeypatch.setattr(workers_base, "MAX_BATCH_SIZE", 5)
     sim = Counting(300, 4, seed=9, ends=0.0, seconds=0.002)
     roots = roots_along(sim, 2, 1)
     begin = time.perf_counter()
     results = search_many(sim, roots, zero, FixedDepth(9), discount=0.9, budget=Budget(seconds=0.3))
     seconds = time.perf_counter() - begin
-    assert {result.status for result in results} == {Status.TIME_LIMIT}
+    assert {result.status for result in results} == {SearchStatus.TIME_LIMIT}
     assert sum(result.nodes for result in results) == sim.taken
     for result in results:
         complete = search(Graph(300, 4, seed=9, ends=0.0), roots[0], zero, FixedDepth(result.depth), discount=0.9)

@@ -80,7 +80,7 @@ def assert_same(one, other):
     assert (one.depth, one.action, one.value) == (other.depth, other.action, other.value)
     assert (one.nodes, one.tree_nodes, one.path) == (other.nodes, other.tree_nodes, other.path)
     for mine, theirs in zip(one.levels, other.levels, strict=True):
-        for name in ("action_values", "returns", "leaf_observations", "leaf_ended"):
+        for name in ("action_values", "returns", "leaf_observations", "leaf_terminated"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
         assert (mine.nodes, mine.distinct) == (theirs.nodes, theirs.distinct)
         np.testing.assert_array_equal(mine.distance, theirs.distance)

@@ -1,0 +1,131 @@
+"""The expander interface, and the expander that steps nodes in this process.
+
+An expander holds the simulator states of the search trees and hands out a handle for each. `expand` takes *every*
+action in each node that it is given; the child of node i by action a has position i·A + a. Positions alone decide what
+a search answers, so it does not matter who expanded what, or in which order batches arrive.
+
+One search makes these calls:
+
+    handles = expander.load_roots(states)
+    for batch in expander.expand(handles): ...        # once per level
+    expander.keep(handles of the nodes that will be expanded next)
+    expander.clear()                                  # at the end, also after an error
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.simulators.base import Observations, Simulator, State
+
+Handle = Any
+"""Identifies a state that an expander holds."""
+
+BATCH_BYTES = 2**20
+"""Observations come in batches of about this size: small enough for the processor's cache and to meet a deadline."""
+MAX_BATCH_SIZE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class ExpansionBatch:
+    """n children of one level, struct of arrays."""
+
+    positions: IntArray
+    """(n,)"""
+    handles: Sequence[Handle]
+    """(n,); empty for leaves"""
+    observations: Observations
+    """(n, *observation_shape), overwritten when the next batch is requested"""
+    rewards: FloatArray
+    """(n,)"""
+    terminated: BoolArray
+    """(n,)"""
+    keys: Sequence[bytes]
+    """(n,); empty for leaves, which are then never merged"""
+
+
+class Expander(ABC):
+    """Steps the nodes of search trees and holds their states between levels."""
+
+    @abstractmethod
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
+        """Drop all states and hold these roots; returns their handles."""
+
+    @abstractmethod
+    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
+        """Take every action in every node; yields the children in batches, in any order.
+
+        With `leaves` the children will never be expanded, and may come without handles and keys. A caller that needs no
+        more batches closes the generator.
+        """
+
+    @abstractmethod
+    def keep(self, nodes: Sequence[Handle]) -> None:
+        """Drop all states but these children of the last expansion."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Drop all states."""
+
+    def close(self) -> None:
+        """Release processes and memory, if the expander has any; leaving its `with` block does the same."""
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def make_expander(sim: Simulator, workers: int) -> Expander:
+    """Return an expander with that many worker processes; 0 expands in this process."""
+    if workers == 0:
+        return InProcessExpander(sim)
+    from adalook.search.workers.pool import WorkerPool
+
+    return WorkerPool(sim, workers)
+
+
+def batch_size(sim: Simulator) -> int:
+    """Return how many observations make a batch of about `BATCH_BYTES`."""
+    each = math.prod(sim.observation_shape) * sim.observation_dtype.itemsize
+    return max(1, min(MAX_BATCH_SIZE, BATCH_BYTES // max(each, 1)))
+
+
+class InProcessExpander(Expander):
+    """An expander that steps nodes in this process; a handle is the state itself."""
+
+    def __init__(self, sim: Simulator) -> None:
+        self._sim = sim
+        self._observations = np.empty((batch_size(sim), *sim.observation_shape), sim.observation_dtype)
+
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
+        return list(states)
+
+    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
+        step = self._sim.expand_leaves if leaves else self._sim.expand
+        count, size = self._sim.num_actions, len(self._observations)
+        for start in range(0, len(nodes) * count, size):
+            positions = np.arange(start, min(start + size, len(nodes) * count))
+            states = [nodes[position // count] for position in range(start, start + len(positions))]
+            out = self._observations[: len(positions)]
+            children = step(states, (positions % count).tolist(), out)
+            handles, keys = ((), ()) if leaves else (children.states, children.keys)
+            yield ExpansionBatch(positions, handles, out, children.rewards, children.terminated, keys)
+
+    def keep(self, nodes: Sequence[Handle]) -> None:
+        """Do nothing: states live as long as the trees refer to them."""
+
+    def clear(self) -> None:
+        """Do nothing, as `keep`."""
