@@ -19,9 +19,8 @@ from adalook.errors import AdalookError, ArgumentError, FileError
 
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
-    from adalook.report.data.run_log import RunLog
-    from adalook.report.data.run_view import TrainingRun
-    from adalook.report.data.state_gallery import Album
+    from adalook.report.data.state_gallery import StateGallery
+    from adalook.report.data.training_run import RunLog, TrainingRun
 
 
 @dataclass(frozen=True)
@@ -107,44 +106,43 @@ def _report_runs(places: Sequence[Path], options: Report) -> int:
 
 def _notes(run: TrainingRun) -> list[str]:
     torn = [f"{name} ends in half a line, which is left out" for name in run.log.torn]
-    return torn if run.album is not None else [*torn, f"no pictures of states: {run.reason}"]
+    return torn if run.gallery is not None else [*torn, f"no pictures of states: {run.no_gallery}"]
 
 
 def _names(places: Sequence[Path]) -> list[str]:
     """Names that tell runs apart: their paths, without what all have in common."""
-    whole = [place.resolve() for place in places]
-    if len(set(whole)) < len(whole):
-        twice = next(place for place in whole if whole.count(place) > 1)
+    natural_number = [place.resolve() for place in places]
+    if len(set(natural_number)) < len(natural_number):
+        twice = next(place for place in natural_number if natural_number.count(place) > 1)
         raise ArgumentError("a run is named twice", got=twice.name)
-    if len(whole) == 1:
-        return [whole[0].name]
-    common = os.path.commonpath([place.parent for place in whole])
-    return [str(place.relative_to(common)) for place in whole]
+    if len(natural_number) == 1:
+        return [natural_number[0].name]
+    common = os.path.commonpath([place.parent for place in natural_number])
+    return [str(place.relative_to(common)) for place in natural_number]
 
 
 def _load_run(place: Path, name: str, options: Report) -> TrainingRun:
     from adalook.learning.runs.config_file import read_description
-    from adalook.report.data.run_log import read_run_log
-    from adalook.report.data.run_view import TrainingRun
+    from adalook.report.data.training_run import TrainingRun, read_run_log
 
-    description = read_description(place)
+    config = read_description(place)
     log = read_run_log(place)
-    album, reason = _watch(place, log, options)
-    return TrainingRun(name, description, _changed(description), log, album, reason)
+    gallery, reason = _watch(place, log, options)
+    return TrainingRun(name, config, _changed(config), log, gallery, reason)
 
 
-def _changed(description: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Settings that are not as in the preset of the world's family."""
     from adalook.learning.config import config_for
 
-    if description["env"] is None:
+    if config["env"] is None:
         return {}
-    preset = config_for(description["env"]).to_plain()
-    settings = description["config"]
+    preset = config_for(config["env"]).to_plain()
+    settings = config["config"]
     return {name: (value, preset.get(name)) for name, value in settings.items() if value != preset.get(name)}
 
 
-def _watch(place: Path, log: RunLog, options: Report) -> tuple[Album | None, str]:
+def _watch(place: Path, log: RunLog, options: Report) -> tuple[StateGallery | None, str]:
     """What the agent of a run was seen to do or, if it could not be, the reason."""
     if not options.episodes:
         return None, "--episodes 0 asked for none."
@@ -157,20 +155,20 @@ def _watch(place: Path, log: RunLog, options: Report) -> tuple[Album | None, str
         return None, str(error)
 
 
-def _play(place: Path, log: RunLog, options: Report) -> Album:
+def _play(place: Path, log: RunLog, options: Report) -> StateGallery:
     """Let the best agent play, else the newest: the best is kept without its replay memory, which may be huge."""
-    from adalook.report.data.state_gallery import Album, EnoughSeen
+    from adalook.report.data.state_gallery import GalleryFull, StateGallery
 
     best = log.best_evaluation
     if best is not None and any((place / "best" / "checkpoints").glob("*/manifest.json")):
-        agent, whose = _load_agent(place / "best"), f"the agent with the best evaluation, of step {best.step:,},"
+        agent, name = _load_agent(place / "best"), f"the agent with the best evaluation, of step {best.step:,},"
     else:
         agent = _load_agent(place)
-        whose = f"the agent of the newest checkpoint, of step {agent.step:,},"
-    album = Album(whose, action_names=agent.sim.action_names, most=options.decisions)
-    with contextlib.suppress(EnoughSeen):
-        agent.evaluate(options.episodes, seed=options.seed, watcher=album)
-    return album
+        name = f"the agent of the newest checkpoint, of step {agent.step:,},"
+    gallery = StateGallery(name, action_names=agent.sim.action_names, max_decisions=options.decisions)
+    with contextlib.suppress(GalleryFull):
+        agent.evaluate(options.episodes, seed=options.seed, watcher=gallery)
+    return gallery
 
 
 def _load_agent(place: Path) -> Agent:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from adalook.report.claims import formulas
 from adalook.report.claims.verdicts import (
     NO_RUNS,
+    Claim,
+    ConventionVerdict,
     Experiments,
     Finding,
-    Judgement,
-    Question,
     alike,
     grade,
     grade_nearly,
@@ -45,7 +45,7 @@ def _key(record: Record) -> tuple[object, ...]:
     return record.model["n"], record.discount, record.seed
 
 
-def _count_iterations(runs: list[Record]) -> list[Judgement]:
+def _count_iterations(runs: list[Record]) -> list[ConventionVerdict]:
     expected = [math.ceil(run.model["n"] / run.lookahead) for run in runs]
     off = [run.iterations - count for run, count in zip(runs, expected, strict=True)]
     if not runs:
@@ -58,15 +58,15 @@ def _count_iterations(runs: list[Record]) -> list[Judgement]:
     return alike((verdict, f"{figures}; ⌈(n+1)/h⌉ in {formula}"))
 
 
-def _pi_iterations(experiments: Experiments) -> list[Judgement]:
+def _pi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     return _count_iterations([r for r in _records(experiments["chain"], "hpi") if r.lookahead == 1])
 
 
-def _hpi_iterations(experiments: Experiments) -> list[Judgement]:
+def _hpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     return _count_iterations([r for r in _records(experiments["chain"], "hpi") if r.lookahead > 1])
 
 
-def _same_iterations(experiments: Experiments) -> list[Judgement]:
+def _same_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     pairs = list(_rivals(experiments["chain"], *ADAPTIVE))
     verdict = grade_nearly(
         (one.iterations == rival.iterations for one, rival in pairs),
@@ -80,7 +80,7 @@ def _same_iterations(experiments: Experiments) -> list[Judgement]:
     return alike((verdict, "; ".join(parts) or "no such runs"))
 
 
-def _contraction(experiments: Experiments) -> list[Judgement]:
+def _contraction(experiments: Experiments) -> list[ConventionVerdict]:
     """κ(θ) as the paper defines it: the worst of all states in all iterations, so one slow start decides a run."""
     runs = [
         (record, record.induced_contraction)
@@ -96,7 +96,7 @@ def _contraction(experiments: Experiments) -> list[Judgement]:
     return alike((grade(passed), figures))
 
 
-def _deep_states(experiments: Experiments) -> list[Judgement]:
+def _deep_states(experiments: Experiments) -> list[ConventionVerdict]:
     runs = [record for record in _records(experiments["chain"], "tlpi") if record.lookahead > 1]
     most = [max(record.deep_states) for record in runs]
     passed = [count <= record.lookahead for count, record in zip(most, runs, strict=True)]
@@ -104,10 +104,10 @@ def _deep_states(experiments: Experiments) -> list[Judgement]:
     return alike((grade(passed), f"most deep states in an iteration: h {over:+d}"))
 
 
-def _iteration_cost(experiments: Experiments) -> list[Judgement]:
+def _iteration_cost(experiments: Experiments) -> list[ConventionVerdict]:
     runs = _records(experiments["chain"], *ADAPTIVE)
 
-    def judge(improvement: str) -> Finding:
+    def check(improvement: str) -> Finding:
         shares = [
             max(record.improvement[improvement]) / formulas.iteration_cost(record, deep_states=record.lookahead)
             for record in runs
@@ -115,24 +115,24 @@ def _iteration_cost(experiments: Experiments) -> list[Judgement]:
         passed = [share <= 1.0 + ROUNDING for share in shares]
         return grade(passed), f"{_range(shares)} of the formula in the dearest iteration"
 
-    return under_each_lookahead(judge)
+    return under_each_lookahead(check)
 
 
-def _total_cost(experiments: Experiments) -> list[Judgement]:
+def _total_cost(experiments: Experiments) -> list[ConventionVerdict]:
     pairs = list(_rivals(experiments["chain"], *ADAPTIVE))
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         shares = [one.total(*convention) / rival.total(*convention) for one, rival in pairs]
         passed = [share < 1.0 for share in shares]
         return grade(passed), f"{_range(shares)} of h-PI's queries"
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _wlpi(experiments: Experiments) -> list[Judgement]:
+def _wlpi(experiments: Experiments) -> list[ConventionVerdict]:
     chain = experiments["chain"]
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         shares = []
         for wave in _records(chain, "wlpi"):
             others = [r.total(*convention) for r in chain.records if r.group != "wlpi" and _key(r) == _key(wave)]
@@ -141,7 +141,7 @@ def _wlpi(experiments: Experiments) -> list[Judgement]:
         passed = [share <= 1.0 for share in shares]
         return grade(passed), f"{_range(shares)} of the best other's queries"
 
-    return under_each(judge)
+    return under_each(check)
 
 
 def _range(numbers: list[float]) -> str:
@@ -154,8 +154,8 @@ SLOW_START = (
 )
 ONE_MORE = "All n + 1 states of the chain have to switch from d to u, so the count is ⌈(n+1)/h⌉, not ⌈n/h⌉."
 
-QUESTIONS = (
-    Question(
+CLAIMS = (
+    Claim(
         "chain-pi-iterations",
         "Motivating Example",
         "On the chain PI takes exactly n iterations.",
@@ -164,7 +164,7 @@ QUESTIONS = (
         _pi_iterations,
         ONE_MORE,
     ),
-    Question(
+    Claim(
         "chain-hpi-iterations",
         "Motivating Example",
         "On the chain h-PI takes ⌈n/h⌉ iterations.",
@@ -173,7 +173,7 @@ QUESTIONS = (
         _hpi_iterations,
         ONE_MORE,
     ),
-    Question(
+    Claim(
         "chain-same-iterations",
         "Motivating Example, Figure 1, TLPI, QLPI",
         "Deep lookahead in a few states (QLPI: one state per depth; TLPI: κ = γ^h) needs as many iterations as h-PI.",
@@ -182,7 +182,7 @@ QUESTIONS = (
         _same_iterations,
         SLOW_START,
     ),
-    Question(
+    Claim(
         "chain-qlpi-contraction",
         "QLPI, after Theorem 2",
         "With one state per depth up to h, QLPI's induced contraction κ(θ) on the chain is γ^h.",
@@ -191,7 +191,7 @@ QUESTIONS = (
         _contraction,
         f"{SLOW_START} So some state contracts by less there; every later iteration contracts by γ^h.",
     ),
-    Question(
+    Claim(
         "chain-tlpi-states",
         "TLPI, after Theorem 1",
         "With κ = γ^h, TLPI looks deep in h states an iteration on the chain.",
@@ -199,7 +199,7 @@ QUESTIONS = (
         ("chain",),
         _deep_states,
     ),
-    Question(
+    Claim(
         "chain-iteration-cost",
         "Motivating Example, TLPI, QLPI",
         "On the chain an iteration costs S·c(1) + h·c(h) with TLPI and S·c(1) + Σ c(ℓ) with QLPI, not S·c(h).",
@@ -207,7 +207,7 @@ QUESTIONS = (
         ("chain",),
         _iteration_cost,
     ),
-    Question(
+    Claim(
         "chain-total-cost",
         "Motivating Example, Figure 1",
         "On the chain adaptive lookahead reaches the optimum at a lower cost than h-PI of the same depth.",
@@ -215,7 +215,7 @@ QUESTIONS = (
         ("chain",),
         _total_cost,
     ),
-    Question(
+    Claim(
         "chain-wlpi",
         "ours",
         "On the chain WLPI, without a prior, needs no more queries than any other method and setting.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adalook.report.claims.verdicts import Experiments
-from adalook.report.data.method_runs import FIXED, Contender, cheapest, contenders, cost_ratio, largest_tried
+from adalook.report.data.method_runs import FIXED, MethodRuns, cheapest, cost_ratio, largest_tried, method_runs
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Record
 
 ADAPTIVE = ("tlpi", "qlpi")
@@ -18,7 +18,7 @@ ADAPTIVE = ("tlpi", "qlpi")
 
 def depths_end_too_soon(experiments: Experiments) -> str:
     """Where the best fixed depth is the last one tried, nothing is known of the depths beyond."""
-    fixed = contenders(experiments["maze"].records, FIXED)
+    fixed = method_runs(experiments["maze"].records, FIXED)
     short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
     if not short:
         return ""
@@ -32,14 +32,14 @@ def depths_end_too_soon(experiments: Experiments) -> str:
 def exceptions_to_the_headline(experiments: Experiments) -> str:
     """Which adaptive settings need more queries than the best fixed depth under the headline's convention, and why."""
     maze = experiments["maze"]
-    best = cheapest(contenders(maze.records, FIXED), HEADLINE)
+    best = cheapest(method_runs(maze.records, FIXED), HEADLINE)
     if best is None:
         return ""
-    dearer = [one for one in contenders(maze.records, *ADAPTIVE) if cost_ratio(one, best, HEADLINE).value > 1.0]
+    dearer = [one for one in method_runs(maze.records, *ADAPTIVE) if cost_ratio(one, best, HEADLINE).value > 1.0]
     return " ".join(_why_dearer(one, best) for one in dearer)
 
 
-def _why_dearer(one: Contender, best: Contender) -> str:
+def _why_dearer(one: MethodRuns, best: MethodRuns) -> str:
     each = (one.totals(HEADLINE) / _passes(one)).mean() / (best.totals(HEADLINE) / _passes(best)).mean()
     text = (
         f"Under {HEADLINE} {one.label} is an exception: {one.iterations().mean():.1f} iterations against "
@@ -50,8 +50,8 @@ def _why_dearer(one: Contender, best: Contender) -> str:
     return text
 
 
-def _passes(contender: Contender) -> np.ndarray:
-    return np.array([contender.runs[seed].passes for seed in contender.seeds], np.float64)
+def _passes(method: MethodRuns) -> np.ndarray:
+    return np.array([method.runs[seed].passes for seed in method.seeds], np.float64)
 
 
 def prior_against_exact(group: str) -> Callable[[Experiments], str]:
@@ -59,34 +59,34 @@ def prior_against_exact(group: str) -> Callable[[Experiments], str]:
 
     def explain(experiments: Experiments) -> str:
         records = experiments["maze"].records
-        exact = {_rule(one): one for one in contenders(records, *ADAPTIVE)}
-        pairs = [(one, exact[_rule(one)]) for one in contenders(records, group) if _rule(one) in exact]
+        exact = {_rule(one): one for one in method_runs(records, *ADAPTIVE)}
+        pairs = [(one, exact[_rule(one)]) for one in method_runs(records, group) if _rule(one) in exact]
         if not pairs:
             return ""
         ours, theirs = zip(*pairs, strict=True)
         text = f"With these priors the rules need {_iterations(ours)} iterations, with V* {_iterations(theirs)}"
-        plain = [one for one in contenders(records, FIXED) if one.lookahead == 1]
+        plain = [one for one in method_runs(records, FIXED) if one.lookahead == 1]
         text += f" (PI: {plain[0].iterations().mean():.1f})" if plain else ""
         return f"{text}.{_left_over(ours, plain)}{_price(ours)}"
 
     return explain
 
 
-def _rule(contender: Contender) -> tuple[object, ...]:
+def _rule(method: MethodRuns) -> tuple[object, ...]:
     """The setting of a rule whatever its prior."""
-    record = _any(contender)
+    record = _any(method)
     return record.parameters.get("kappa_power"), *sorted(record.budgets.items())
 
 
-def _any(contender: Contender) -> Record:
-    return next(iter(contender.runs.values()))
+def _any(method: MethodRuns) -> Record:
+    return next(iter(method.runs.values()))
 
 
-def _iterations(everyone: Sequence[Contender]) -> str:
-    return _span([float(one.iterations().mean()) for one in everyone], "{:.1f}")
+def _iterations(methods: Sequence[MethodRuns]) -> str:
+    return _span([float(one.iterations().mean()) for one in methods], "{:.1f}")
 
 
-def _left_over(ours: Sequence[Contender], plain: Sequence[Contender]) -> str:
+def _left_over(ours: Sequence[MethodRuns], plain: Sequence[MethodRuns]) -> str:
     """How far the values of a few passes of PI still are from V*, as PI's own runs show it."""
     counts = sorted({int(_any(one).parameters["few"]) for one in ours if "few" in _any(one).parameters})
     if not counts or not plain:
@@ -101,7 +101,7 @@ def _left_over(ours: Sequence[Contender], plain: Sequence[Contender]) -> str:
     )
 
 
-def _price(ours: Sequence[Contender]) -> str:
+def _price(ours: Sequence[MethodRuns]) -> str:
     """The share of all queries that went into the prior, where it is paid for."""
     shares = []
     for one in ours:

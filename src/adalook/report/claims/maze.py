@@ -9,12 +9,12 @@ from adalook.report.claims import explanations as reasons
 from adalook.report.claims.verdicts import (
     NO_RUNS,
     SIMILAR,
+    Claim,
+    ConventionVerdict,
     Experiments,
     Finding,
     Grade,
-    Judgement,
     Passes,
-    Question,
     Verdict,
     alike,
     grade,
@@ -25,13 +25,13 @@ from adalook.report.claims.verdicts import (
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
-    Contender,
+    MethodRuns,
     cheapest,
     common_seeds,
-    contenders,
     cost_ratio,
     depth_name,
-    wave_like_for_like,
+    method_runs,
+    wlpi_like_for_like,
 )
 from adalook.report.data.records import Convention
 from adalook.report.data.statistics import Estimate, difference, mean, ratio
@@ -44,8 +44,8 @@ TOGETHER = 0.95
 ADAPTIVE = ("tlpi", "qlpi")
 
 
-def _larger_depth_fewer_iterations(experiments: Experiments) -> list[Judgement]:
-    fixed = contenders(experiments["maze"].records, FIXED)
+def _larger_depth_fewer_iterations(experiments: Experiments) -> list[ConventionVerdict]:
+    fixed = method_runs(experiments["maze"].records, FIXED)
     gaps = []
     for shallow, deep in pairwise(fixed):
         seeds = common_seeds(shallow, deep)
@@ -54,11 +54,11 @@ def _larger_depth_fewer_iterations(experiments: Experiments) -> list[Judgement]:
     return alike((grade_intervals(gaps, lambda gap: gap.below_zero), f"mean iterations {figures}"))
 
 
-def _trade_off(experiments: Experiments) -> list[Judgement]:
+def _trade_off(experiments: Experiments) -> list[ConventionVerdict]:
     """The best depth is neither the first nor the last, and both ends are worse beyond doubt."""
-    fixed = contenders(experiments["maze"].records, FIXED)
+    fixed = method_runs(experiments["maze"].records, FIXED)
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         best = cheapest(fixed, convention)
         if best is None:
             return NO_RUNS
@@ -70,13 +70,13 @@ def _trade_off(experiments: Experiments) -> list[Judgement]:
         texts = ", ".join(f"{end.label} {interval(gap)}" for end, gap in zip(ends, ratios, strict=True))
         return found, f"over {_name(best, fixed, convention)}: {texts}"
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _pi_worse(experiments: Experiments) -> list[Judgement]:
-    fixed = contenders(experiments["maze"].records, FIXED)
+def _pi_worse(experiments: Experiments) -> list[ConventionVerdict]:
+    fixed = method_runs(experiments["maze"].records, FIXED)
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         best = cheapest(fixed, convention)
         if best is None:
             return NO_RUNS
@@ -84,10 +84,10 @@ def _pi_worse(experiments: Experiments) -> list[Judgement]:
         found = grade_intervals([gap], lambda gap: gap.low > 1.0)
         return found, f"{interval(gap)} times the queries of {_name(best, fixed, convention)}"
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _contract_faster(experiments: Experiments) -> list[Judgement]:
+def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
     """κ ≤ γ is sure in every state, so "much smaller" has to mean more: at most γ², what two steps would guarantee."""
     histograms = [
         record.effective_lookahead
@@ -108,13 +108,13 @@ def _contract_faster(experiments: Experiments) -> list[Judgement]:
     return alike((found, ", ".join(texts)))
 
 
-def _rivals(maze: ExperimentData) -> list[tuple[Contender, Contender]]:
+def _rivals(maze: ExperimentData) -> list[tuple[MethodRuns, MethodRuns]]:
     """Each TLPI(γ^h) beside h-PI."""
-    fixed = {contender.lookahead: contender for contender in contenders(maze.records, FIXED)}
-    return [(one, fixed[one.lookahead]) for one in contenders(maze.records, "tlpi") if one.lookahead in fixed]
+    fixed = {method.lookahead: method for method in method_runs(maze.records, FIXED)}
+    return [(one, fixed[one.lookahead]) for one in method_runs(maze.records, "tlpi") if one.lookahead in fixed]
 
 
-def _tlpi_iterations(experiments: Experiments) -> list[Judgement]:
+def _tlpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     gaps = {}
     for one, rival in _rivals(experiments["maze"]):
         seeds = common_seeds(one, rival)
@@ -122,24 +122,24 @@ def _tlpi_iterations(experiments: Experiments) -> list[Judgement]:
     return alike((grade_intervals(gaps.values(), as_good), f"iterations over those of h-PI: {_list(gaps)}"))
 
 
-def _tlpi_cheaper(experiments: Experiments) -> list[Judgement]:
+def _tlpi_cheaper(experiments: Experiments) -> list[ConventionVerdict]:
     rivals = _rivals(experiments["maze"])
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in rivals}
         return grade_intervals(gaps.values(), _cheaper), f"queries over those of h-PI: {_list(gaps)}"
 
-    return under_each(judge)
+    return under_each(check)
 
 
 def _against_best_fixed(
     *groups: str, passes: Passes, rate: Callable[[Sequence[bool]], Grade] = grade, together: bool = False
-) -> Callable[[Experiments], list[Judgement]]:
+) -> Callable[[Experiments], list[ConventionVerdict]]:
     """Queries of every setting of the groups over those of the best fixed depth, under each convention."""
 
-    def judge(experiments: Experiments) -> list[Judgement]:
+    def check(experiments: Experiments) -> list[ConventionVerdict]:
         maze = experiments["maze"]
-        rivals, fixed = contenders(maze.records, *groups), contenders(maze.records, FIXED)
+        rivals, fixed = method_runs(maze.records, *groups), method_runs(maze.records, FIXED)
         confidence = 1.0 - (1.0 - TOGETHER) / max(1, len(rivals)) if together else TOGETHER
 
         def under(convention: Convention) -> Finding:
@@ -152,7 +152,7 @@ def _against_best_fixed(
 
         return under_each(under)
 
-    return judge
+    return check
 
 
 def _one_is_enough(passed: Sequence[bool]) -> Grade:
@@ -169,34 +169,34 @@ def _cheaper(gap: Estimate) -> bool:
     return gap.high < 1.0
 
 
-def _slightly_worse(experiments: Experiments) -> list[Judgement]:
+def _slightly_worse(experiments: Experiments) -> list[ConventionVerdict]:
     maze = experiments["maze"]
-    aggregated = contenders(maze.records, "aggregated")
-    exact = {_budgets(contender): contender for contender in contenders(maze.records, "qlpi")}
+    aggregated = method_runs(maze.records, "aggregated")
+    exact = {_budgets(method): method for method in method_runs(maze.records, "qlpi")}
     pairs = [(one, exact[_budgets(one)]) for one in aggregated if _budgets(one) in exact]
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in pairs}
         found = grade_intervals(gaps.values(), lambda gap: 1.0 <= gap.value <= SLIGHTLY)
         return found, f"over the same QLPI with V*: {_list(gaps)}"
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _budgets(contender: Contender) -> tuple[tuple[int, float], ...]:
-    return tuple(sorted(next(iter(contender.runs.values())).budgets.items()))
+def _budgets(method: MethodRuns) -> tuple[tuple[int, float], ...]:
+    return tuple(sorted(next(iter(method.runs.values())).budgets.items()))
 
 
-def _robust(experiments: Experiments) -> list[Judgement]:
+def _robust(experiments: Experiments) -> list[ConventionVerdict]:
     maze = experiments["maze"]
-    fixed, adaptive = contenders(maze.records, FIXED), contenders(maze.records, *ADAPTIVE)
+    fixed, adaptive = method_runs(maze.records, FIXED), method_runs(maze.records, *ADAPTIVE)
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         if not fixed or not adaptive:
             return NO_RUNS
         spread = {}
-        for name, everyone in (("fixed", fixed), ("adaptive", adaptive)):
-            costs = [contender.totals(convention).mean() for contender in everyone]
+        for name, methods in (("fixed", fixed), ("adaptive", adaptive)):
+            costs = [method.totals(convention).mean() for method in methods]
             spread[name] = max(costs) / min(costs)
         best = cheapest(fixed, convention)
         assert best is not None  # there are some
@@ -208,16 +208,16 @@ def _robust(experiments: Experiments) -> list[Judgement]:
         narrower = spread["adaptive"] < spread["fixed"]
         return grade_intervals([worst], as_good, rate=lambda passed: grade([narrower, *passed])), figures
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _wlpi_lowest(experiments: Experiments) -> list[Judgement]:
+def _wlpi_lowest(experiments: Experiments) -> list[ConventionVerdict]:
     maze = experiments["maze"]
-    everyone = contenders(maze.records)
-    waves = [contender for contender in everyone if contender.group == "wlpi"]
-    others = [contender for contender in everyone if contender.group != "wlpi"]
+    methods = method_runs(maze.records)
+    waves = [method for method in methods if method.group == "wlpi"]
+    others = [method for method in methods if method.group != "wlpi"]
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         best = cheapest(others, convention)
         if best is None or not waves:
             return NO_RUNS
@@ -225,10 +225,10 @@ def _wlpi_lowest(experiments: Experiments) -> list[Judgement]:
         found = grade_intervals(gaps.values(), lambda gap: gap.high <= 1.0)
         return found, f"{_list(gaps)} of {_name(best, others, convention)}"
 
-    return under_each(judge)
+    return under_each(check)
 
 
-def _name(best: Contender, others: Sequence[Contender], convention: Convention) -> str:
+def _name(best: MethodRuns, others: Sequence[MethodRuns], convention: Convention) -> str:
     label = depth_name(best, others) if best.group == FIXED else best.label
     return f"{label} ({best.totals(convention).mean() / 1000:,.0f} k)"
 
@@ -239,8 +239,8 @@ def _list(gaps: dict[str, Estimate]) -> str:
 
 AS_GOOD = "Queries over those of the best fixed depth: the whole interval at or below 1.10, for every setting."
 
-QUESTIONS = (
-    Question(
+CLAIMS = (
+    Claim(
         "fewer-iterations",
         "Maze, Fixed lookahead; Figure 3",
         "The larger the lookahead, the fewer the iterations.",
@@ -248,7 +248,7 @@ QUESTIONS = (
         ("maze",),
         _larger_depth_fewer_iterations,
     ),
-    Question(
+    Claim(
         "trade-off",
         "Maze, Fixed lookahead; Figure 5, first panel",
         "Fixed depth is a trade-off: both the shortest and the longest lookahead are dearer than the best.",
@@ -257,7 +257,7 @@ QUESTIONS = (
         _trade_off,
         explain=reasons.depths_end_too_soon,
     ),
-    Question(
+    Claim(
         "pi-worse",
         "Maze, Fixed lookahead; Figure 5, first panel",
         "Plain PI performs worse than the best fixed lookahead.",
@@ -266,7 +266,7 @@ QUESTIONS = (
         _pi_worse,
         "Where an evaluation costs little beside the lookahead, PI itself is the best fixed depth.",
     ),
-    Question(
+    Claim(
         "contract-faster",
         "Maze, TLPI; Figure 4",
         "One step contracts much more than by γ in roughly 90% of the states.",
@@ -275,7 +275,7 @@ QUESTIONS = (
         ("maze",),
         _contract_faster,
     ),
-    Question(
+    Claim(
         "tlpi-iterations",
         "Maze, TLPI; Theorem 1",
         "TLPI(γ^h) needs as many iterations as h-PI.",
@@ -285,7 +285,7 @@ QUESTIONS = (
         "h-PI deepens every state, so states that are near the optimum anyway get further than its bound asks; "
         "TLPI does only what κ asks.",
     ),
-    Question(
+    Claim(
         "tlpi-cheaper",
         "Maze, TLPI; Table 1",
         "TLPI(γ^h) costs less than h-PI.",
@@ -293,7 +293,7 @@ QUESTIONS = (
         ("maze",),
         _tlpi_cheaper,
     ),
-    Question(
+    Claim(
         "tlpi-as-best",
         "Maze, TLPI; Figure 5, second panel",
         "TLPI costs about as much as the best fixed lookahead for all κ.",
@@ -301,7 +301,7 @@ QUESTIONS = (
         ("maze",),
         _against_best_fixed("tlpi", passes=as_good),
     ),
-    Question(
+    Claim(
         "qlpi-as-best",
         "Maze, QLPI; Figure 5, third panel",
         "QLPI performs as well as the best fixed lookahead with all budgets.",
@@ -309,7 +309,7 @@ QUESTIONS = (
         ("maze",),
         _against_best_fixed("qlpi", passes=as_good),
     ),
-    Question(
+    Claim(
         "qlpi-better",
         "Maze, QLPI; Figure 5, third panel",
         "With some budgets QLPI is significantly better than the best fixed lookahead.",
@@ -318,7 +318,7 @@ QUESTIONS = (
         ("maze",),
         _against_best_fixed("qlpi", passes=_cheaper, rate=_one_is_enough, together=True),
     ),
-    Question(
+    Claim(
         "aggregation-slightly-worse",
         "Maze, Approximate V*; Figure 5, last panel",
         "With aggregated priors QLPI is slightly worse than with V*.",
@@ -327,7 +327,7 @@ QUESTIONS = (
         _slightly_worse,
         explain=reasons.prior_against_exact("aggregated"),
     ),
-    Question(
+    Claim(
         "aggregation-as-best",
         "Maze, Approximate V*; Figure 5, last panel",
         "With aggregated priors QLPI is still as good as the best fixed lookahead, for all k.",
@@ -336,7 +336,7 @@ QUESTIONS = (
         _against_best_fixed("aggregated", passes=as_good),
         explain=reasons.prior_against_exact("aggregated"),
     ),
-    Question(
+    Claim(
         "better-than-fixed",
         "Maze, summary; the headline of this reproduction",
         "TLPI and QLPI need no more queries than the best fixed lookahead, with all tested settings.",
@@ -345,7 +345,7 @@ QUESTIONS = (
         _against_best_fixed(*ADAPTIVE, passes=lambda gap: gap.value <= 1.0),
         explain=reasons.exceptions_to_the_headline,
     ),
-    Question(
+    Claim(
         "robust",
         "Maze, summary",
         "TLPI and QLPI are robust to their settings.",
@@ -354,7 +354,7 @@ QUESTIONS = (
         ("maze",),
         _robust,
     ),
-    Question(
+    Claim(
         "few-iterations-prior",
         "Contraction-Based Adaptive Lookahead; our test",
         "A few iterations of PI give a prior good enough for QLPI and TLPI to match the best fixed lookahead.",
@@ -363,7 +363,7 @@ QUESTIONS = (
         _against_best_fixed("few", passes=as_good),
         explain=reasons.prior_against_exact("few"),
     ),
-    Question(
+    Claim(
         "similar-task-prior",
         "Contraction-Based Adaptive Lookahead; our test",
         "The values of a similar task (same walls, other goals) are a good enough prior, too.",
@@ -372,13 +372,13 @@ QUESTIONS = (
         _against_best_fixed("similar", passes=as_good),
         explain=reasons.prior_against_exact("similar"),
     ),
-    Question(
+    Claim(
         "wlpi-lowest",
         "Discussion (can one do without prior knowledge?); ours",
         "On the default maze WLPI, without any prior, needs no more queries than any other method and setting.",
         "Queries over those of the cheapest other, picked in hindsight: the whole interval at or below 1.",
         ("maze",),
         _wlpi_lowest,
-        explain=lambda experiments: wave_like_for_like(contenders(experiments["maze"].records)),
+        explain=lambda experiments: wlpi_like_for_like(method_runs(experiments["maze"].records)),
     ),
 )

@@ -17,11 +17,11 @@ from adalook.report.claims.verdicts import (
     IN_PART_SHARE,
     NO_RUNS,
     SIMILAR,
+    Claim,
+    ConventionVerdict,
     Experiments,
     Finding,
     Grade,
-    Judgement,
-    Question,
     Verdict,
     grade,
     grade_intervals,
@@ -31,32 +31,32 @@ from adalook.report.claims.verdicts import (
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
-    Contender,
+    MethodRuns,
     by_model,
     cheapest,
     common_seeds,
-    contenders,
     cost_ratio,
     largest_tried,
+    method_runs,
 )
 from adalook.report.data.records import Convention
 from adalook.report.data.statistics import Estimate, geometric_mean
 
 Cell = tuple[float, ...]
-Grid = Mapping[Cell, list[Contender]]
-Rival = Callable[[list[Contender], Convention], Contender | None]
+Grid = Mapping[Cell, list[MethodRuns]]
+Rival = Callable[[list[MethodRuns], Convention], MethodRuns | None]
 """Picks, among the contenders of a cell, whom the others are compared with."""
 TOGETHER = 0.95
 """Confidence of the intervals of all settings together, where one good setting is enough (Bonferroni)."""
 
 
-def cells(sweep: ExperimentData) -> dict[Cell, list[Contender]]:
+def cells(sweep: ExperimentData) -> dict[Cell, list[MethodRuns]]:
     """Contenders by (size, discount); cells without a fixed depth to compare with are left out."""
-    found = {cell: contenders(records) for cell, records in by_model(sweep.records, "size", "discount").items()}
+    found = {cell: method_runs(records) for cell, records in by_model(sweep.records, "size", "discount").items()}
     return {cell: there for cell, there in found.items() if any(one.group == FIXED for one in there)}
 
 
-def best_fixed(there: list[Contender], convention: Convention) -> Contender:
+def best_fixed(there: list[MethodRuns], convention: Convention) -> MethodRuns:
     best = cheapest([one for one in there if one.group == FIXED], convention)
     assert best is not None, "cells() keeps only cells with a fixed depth"
     return best
@@ -112,10 +112,10 @@ def _edge(grid: Grid, convention: Convention) -> str:
     return f"; the best fixed depth is the largest depth tried in {count} of {len(grid)} cells" if count else ""
 
 
-def _depth_depends(experiments: Experiments) -> list[Judgement]:
+def _depth_depends(experiments: Experiments) -> list[ConventionVerdict]:
     grid = cells(experiments["sweep"])
 
-    def judge(convention: Convention) -> Finding:
+    def check(convention: Convention) -> Finding:
         labels = _everywhere(grid, FIXED)
         if len(grid) < 2 or not labels:
             return NO_RUNS
@@ -134,7 +134,7 @@ def _depth_depends(experiments: Experiments) -> list[Judgement]:
         )
         return verdict, figures
 
-    return under_each(judge)
+    return under_each(check)
 
 
 def _everywhere(grid: Grid, *groups: str) -> list[str]:
@@ -143,16 +143,16 @@ def _everywhere(grid: Grid, *groups: str) -> list[str]:
     return [label for label in by_cell[0] if all(label in there for there in by_cell)] if by_cell else []
 
 
-def _cheapest_but_wave(there: list[Contender], convention: Convention) -> Contender | None:
+def _cheapest_but_wave(there: list[MethodRuns], convention: Convention) -> MethodRuns | None:
     return cheapest([one for one in there if one.group != "wlpi"], convention)
 
 
 def _held_against(
-    rival: Rival, good: Callable[[float], bool], fits: Callable[[Contender], bool]
-) -> Callable[[Experiments], list[Judgement]]:
+    rival: Rival, good: Callable[[float], bool], fits: Callable[[MethodRuns], bool]
+) -> Callable[[Experiments], list[ConventionVerdict]]:
     """Settings that fit, against a rival in every cell: is there one that is good over all and in every cell?"""
 
-    def judge(experiments: Experiments) -> list[Judgement]:
+    def check(experiments: Experiments) -> list[ConventionVerdict]:
         grid = cells(experiments["sweep"])
         labels = list(dict.fromkeys(one.label for there in grid.values() for one in there if fits(one)))
         confidence = 1.0 - (1.0 - TOGETHER) / max(1, len(labels))
@@ -172,7 +172,7 @@ def _held_against(
 
         return under_each(under)
 
-    return judge
+    return check
 
 
 def _rank(one: Standing, grid: Grid, good: Callable[[float], bool]) -> float:
@@ -204,12 +204,12 @@ def _figures(found: Sequence[Standing], best: Standing, grid: Grid, good: Callab
     return "; ".join(texts)
 
 
-def _adaptive(contender: Contender) -> bool:
-    return contender.group != FIXED
+def _adaptive(method: MethodRuns) -> bool:
+    return method.group != FIXED
 
 
-def _wave(contender: Contender) -> bool:
-    return contender.group == "wlpi"
+def _wave(method: MethodRuns) -> bool:
+    return method.group == "wlpi"
 
 
 ONE_SETTING = (
@@ -219,8 +219,8 @@ ONE_SETTING = (
     "each cell, the setting once."
 )
 
-QUESTIONS = (
-    Question(
+CLAIMS = (
+    Claim(
         "depth-depends",
         "Maze, summary: the burden of finding the best fixed horizon for a given environment",
         "Which fixed depth is best depends on the environment.",
@@ -230,7 +230,7 @@ QUESTIONS = (
         ("sweep",),
         _depth_depends,
     ),
-    Question(
+    Claim(
         "adaptive-matches",
         "Discussion: as well as the best fixed horizon in hindsight",
         "An adaptive method matches the best fixed depth of every size and discount.",
@@ -238,7 +238,7 @@ QUESTIONS = (
         ("sweep",),
         _held_against(best_fixed, lambda gap: gap <= SIMILAR, _adaptive),
     ),
-    Question(
+    Claim(
         "adaptive-always-better",
         "Discussion: the open question",
         "The best fixed depth can always be outperformed by adaptive lookahead.",
@@ -246,7 +246,7 @@ QUESTIONS = (
         ("sweep",),
         _held_against(best_fixed, lambda gap: gap < 1.0, _adaptive),
     ),
-    Question(
+    Claim(
         "wlpi-lowest-elsewhere",
         "Discussion (can one do without prior knowledge?); ours",
         "On mazes of other sizes and discounts, too, WLPI needs no more queries than any other method and setting.",

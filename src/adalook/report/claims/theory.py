@@ -6,7 +6,15 @@ import math
 from collections.abc import Callable, Iterable
 
 from adalook.report.claims import formulas
-from adalook.report.claims.verdicts import Experiments, Finding, Judgement, Question, alike, grade, under_each_lookahead
+from adalook.report.claims.verdicts import (
+    Claim,
+    ConventionVerdict,
+    Experiments,
+    Finding,
+    alike,
+    grade,
+    under_each_lookahead,
+)
 from adalook.report.data.records import Record
 
 ROUNDING = 1e-9
@@ -25,20 +33,20 @@ def _contractions(record: Record) -> list[float]:
     return [float(after / before) for before, after in pairs if before > SETTLED]
 
 
-def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[Judgement]]:
+def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[ConventionVerdict]]:
     """Does the distance shrink at least by γ^h in every iteration?"""
 
-    def judge(experiments: Experiments) -> list[Judgement]:
+    def check(experiments: Experiments) -> list[ConventionVerdict]:
         passed = []
         for record in _records(experiments, *groups):
             limit = record.discount**record.lookahead * (1.0 + ROUNDING)
             passed += [factor <= limit for factor in _contractions(record)]
         return alike((grade(passed), f"in {sum(passed):,} of {len(passed):,} iterations"))
 
-    return judge
+    return check
 
 
-def _within_bound(records: Iterable[Record], contraction: Callable[[Record], float]) -> list[Judgement]:
+def _within_bound(records: Iterable[Record], contraction: Callable[[Record], float]) -> list[ConventionVerdict]:
     shares = []
     for record in records:
         bound = formulas.iteration_bound(record.num_states, record.num_actions, record.discount, contraction(record))
@@ -48,16 +56,16 @@ def _within_bound(records: Iterable[Record], contraction: Callable[[Record], flo
     return alike((grade(passed), f"at most {100.0 * closest:.2g}% of the bound"))
 
 
-def _fixed_bound(experiments: Experiments) -> list[Judgement]:
+def _fixed_bound(experiments: Experiments) -> list[ConventionVerdict]:
     return _within_bound(_records(experiments, "hpi"), lambda record: record.discount**record.lookahead)
 
 
-def _threshold_bound(experiments: Experiments) -> list[Judgement]:
+def _threshold_bound(experiments: Experiments) -> list[ConventionVerdict]:
     deep = [record for record in _records(experiments, "tlpi") if record.lookahead > 1]
     return _within_bound(deep, lambda record: record.discount ** (record.lookahead - 1))
 
 
-def _quantile_bound(experiments: Experiments) -> list[Judgement]:
+def _quantile_bound(experiments: Experiments) -> list[ConventionVerdict]:
     def contraction(record: Record) -> float:
         measured = record.induced_contraction
         return max(_contractions(record), default=0.0) if measured is None else measured
@@ -65,7 +73,7 @@ def _quantile_bound(experiments: Experiments) -> list[Judgement]:
     return _within_bound(_records(experiments, "qlpi"), contraction)
 
 
-def _converges(experiments: Experiments) -> list[Judgement]:
+def _converges(experiments: Experiments) -> list[ConventionVerdict]:
     records = _records(experiments, "tlpi", "qlpi")
     passed = [
         record.status == "CONVERGED" and (not len(record.distance) or record.distance[-1] <= 1e-8) for record in records
@@ -74,7 +82,7 @@ def _converges(experiments: Experiments) -> list[Judgement]:
     return alike((grade(passed), f"‖V* − V^π‖ at the end at most {farthest:.1g}"))
 
 
-def _as_fast_as_one_less(experiments: Experiments) -> list[Judgement]:
+def _as_fast_as_one_less(experiments: Experiments) -> list[ConventionVerdict]:
     fixed = {(_where(record), record.lookahead): record.iterations for record in _records(experiments, "hpi")}
     gaps = [
         record.iterations - fixed[_where(record), record.lookahead - 1]
@@ -89,10 +97,10 @@ def _where(record: Record) -> tuple[object, ...]:
     return (*sorted(record.model.items()), record.seed)
 
 
-def _cost_bound(group: str) -> Callable[[Experiments], list[Judgement]]:
+def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
     """Queries of the dearest iteration over the theorem's bound; θ^(κ) is the largest share of deep states."""
 
-    def judge(experiments: Experiments) -> list[Judgement]:
+    def check(experiments: Experiments) -> list[ConventionVerdict]:
         def under(improvement: str) -> Finding:
             shares = [
                 max(record.improvement[improvement], default=0)
@@ -104,11 +112,11 @@ def _cost_bound(group: str) -> Callable[[Experiments], list[Judgement]]:
 
         return under_each_lookahead(under)
 
-    return judge
+    return check
 
 
-QUESTIONS = (
-    Question(
+CLAIMS = (
+    Claim(
         "fixed-contraction",
         "Preliminaries, Contraction-Based Adaptive Lookahead",
         "h-PI brings the policy's value closer to V* by at least γ^h in every iteration.",
@@ -116,7 +124,7 @@ QUESTIONS = (
         EVERYWHERE,
         _contraction(("hpi",)),
     ),
-    Question(
+    Claim(
         "fixed-bound",
         "Preliminaries, Table 1",
         "h-PI needs at most ⌈S(A−1) log(1/(1−γ)) / (h log(1/γ))⌉ iterations.",
@@ -124,7 +132,7 @@ QUESTIONS = (
         EVERYWHERE,
         _fixed_bound,
     ),
-    Question(
+    Claim(
         "adaptive-converge",
         "Introduction, Theorems 1 and 2",
         "TLPI and QLPI converge to the optimum.",
@@ -132,7 +140,7 @@ QUESTIONS = (
         EVERYWHERE,
         _converges,
     ),
-    Question(
+    Claim(
         "tlpi-contraction",
         "TLPI, Theorem 1",
         "TLPI with an exact Ṽ* contracts by at least κ in every iteration.",
@@ -142,7 +150,7 @@ QUESTIONS = (
         "A deep state may count on a step that its shallow neighbour does not take, so depths that differ between "
         "neighbours guarantee less than the proof says.",
     ),
-    Question(
+    Claim(
         "theorem-1-iterations",
         "Theorem 1, Table 1",
         "TLPI needs at most ⌈S(A−1) log(1/(1−γ)) / ((h−1) log(1/γ))⌉ iterations, κ = γ^h.",
@@ -150,7 +158,7 @@ QUESTIONS = (
         EVERYWHERE,
         _threshold_bound,
     ),
-    Question(
+    Claim(
         "theorem-1-rate",
         "TLPI, Theorem 1",
         "TLPI(γ^h) converges at least as fast as (h−1)-PI.",
@@ -159,7 +167,7 @@ QUESTIONS = (
         _as_fast_as_one_less,
         "The theorem compares worst cases; a single run may differ.",
     ),
-    Question(
+    Claim(
         "theorem-1-cost",
         "Theorem 1, Table 1",
         "An iteration of TLPI costs at most S(c(1) + θ c(h)), θ the largest share of deep states in the run.",
@@ -167,7 +175,7 @@ QUESTIONS = (
         EVERYWHERE,
         _cost_bound("tlpi"),
     ),
-    Question(
+    Claim(
         "theorem-2-iterations",
         "Theorem 2, Table 1",
         "QLPI needs at most ⌈S(A−1) log(1/(1−γ)) / log(1/κ)⌉ iterations, κ the contraction its budgets induce.",
@@ -175,7 +183,7 @@ QUESTIONS = (
         EVERYWHERE,
         _quantile_bound,
     ),
-    Question(
+    Claim(
         "theorem-2-cost",
         "Theorem 2, Table 1",
         "An iteration of QLPI costs at most S · Σ θ_h c(h).",

@@ -1,4 +1,4 @@
-"""Verdicts, and what the claims are put together from: see `claims`."""
+"""Claims, their verdicts under each way of counting queries, and the rules by which verdicts are given."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULE = (
 
 
 class Verdict(Enum):
-    """What the data say."""
+    """What the data say about a claim."""
 
     HOLDS = "holds"
     IN_PART = "holds in part"
@@ -37,8 +37,8 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """The verdict under one convention of counting queries, and the figures it rests on."""
+class ConventionVerdict:
+    """The verdict under one convention of counting queries, and the numbers it rests on."""
 
     convention: str
     verdict: Verdict
@@ -48,23 +48,25 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A row of the claims table."""
+class CheckedClaim:
+    """A claim with its verdicts: a row of the claims table."""
 
     id: str
     paper_place: str
     claim: str
     test: str
-    conventions: list[Judgement]
+    verdicts: list[ConventionVerdict]
+    """One for each convention, or a single one where counting does not matter."""
     verdict: Verdict
+    """Over all conventions."""
     remark: str
     """Where it holds and where it does not, if that differs between conventions, and why, where the data say so."""
 
     @property
     def headline(self) -> Verdict:
-        """The verdict under the headline's convention, whatever the others say."""
+        """The verdict under the headline convention, whatever the others say."""
         ours = (str(HEADLINE), HEADLINE.improvement, ANY_CONVENTION)
-        found = (judgement.verdict for judgement in self.conventions if judgement.convention in ours)
+        found = (each.verdict for each in self.verdicts if each.convention in ours)
         return next(found, Verdict.NOT_TESTED)
 
 
@@ -72,16 +74,19 @@ Experiments = Mapping[str, ExperimentData]
 
 
 @dataclass(frozen=True)
-class Question:
-    """A claim before it is judged; `judge` gets the experiments it needs and no others."""
+class Claim:
+    """A claim of the paper, or ours, and the test that decides whether it holds.
+
+    `check` gets the experiments that the claim needs and no others.
+    """
 
     id: str
-    place: str
+    paper_place: str
     claim: str
     test: str
     needs: tuple[str, ...]
     """Any of these experiments will do; the test is applied to all that are there."""
-    judge: Callable[[Experiments], list[Judgement]]
+    check: Callable[[Experiments], list[ConventionVerdict]]
     note: str = field(default="")
     """What explains the verdict whenever the claim does not fully hold."""
     explain: Callable[[Experiments], str] = field(default=lambda experiments: "")
@@ -89,7 +94,7 @@ class Question:
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of several verdicts the one they share; 'in part' where they differ; what was not tested has no voice."""
+    """Return the verdict that all share, or 'in part' where they differ; those not tested do not count."""
     heard = {verdict for verdict in verdicts if verdict is not Verdict.NOT_TESTED}
     if not heard:
         return Verdict.NOT_TESTED
@@ -101,7 +106,7 @@ Passes = Callable[[Estimate], bool]
 
 
 class Grade(NamedTuple):
-    """A verdict and how many cases speak for it."""
+    """A verdict and in how many cases the test was passed."""
 
     verdict: Verdict
     score: str
@@ -115,7 +120,9 @@ Finding = tuple[Grade, str]
 
 
 def grade(passed: Iterable[bool]) -> Grade:
-    """All: holds; at least half: in part; fewer: does not hold; no case at all: not tested.
+    """Return the verdict for cases that passed or not.
+
+    All passed: holds; at least half: in part; fewer: does not hold; no case at all: not tested.
 
     >>> grade([True, False, True])
     Grade(verdict=<Verdict.IN_PART: 'holds in part'>, score='2 of 3')
@@ -134,7 +141,7 @@ def grade(passed: Iterable[bool]) -> Grade:
 def grade_intervals(
     estimates: Iterable[Estimate], passes: Passes, rate: Callable[[Sequence[bool]], Grade] = grade
 ) -> Grade:
-    """The grade of tests that rest on intervals: not tested where there are too few samples for one.
+    """Return the grade of tests that rest on intervals: not tested where there are too few samples for one.
 
     >>> grade_intervals([Estimate(1.18, 1.18, 1.18, samples=1)], lambda gap: gap.low > 1.0)
     Grade(verdict=<Verdict.NOT_TESTED: 'not tested'>, score='1 maze, an interval takes 5')
@@ -148,7 +155,7 @@ def grade_intervals(
 
 
 def grade_nearly(exact: Iterable[bool], nearly: Iterable[bool]) -> Grade:
-    """Exactly right in every case: holds; nearly right in every case: in part; else it does not hold."""
+    """Return 'holds' if every case is exactly right, 'in part' if every case is nearly right, else 'fails'."""
     verdict, count = grade(exact)
     score = f"exact in {count}" if count else ""
     if verdict in (Verdict.HOLDS, Verdict.NOT_TESTED):
@@ -156,28 +163,28 @@ def grade_nearly(exact: Iterable[bool], nearly: Iterable[bool]) -> Grade:
     return Grade(Verdict.IN_PART if all(nearly) else Verdict.FAILS, score)
 
 
-def alike(found: Finding) -> list[Judgement]:
-    """One judgement for all conventions."""
-    return [_judgement(ANY_CONVENTION, found)]
+def alike(found: Finding) -> list[ConventionVerdict]:
+    """Return a single verdict, for all conventions."""
+    return [_convention_verdict(ANY_CONVENTION, found)]
 
 
-def under_each(judge: Callable[[Convention], Finding]) -> list[Judgement]:
-    """One judgement per convention, the headline first."""
-    return [_judgement(str(convention), judge(convention)) for convention in CONVENTIONS]
+def under_each(check: Callable[[Convention], Finding]) -> list[ConventionVerdict]:
+    """Return a verdict per convention, the headline first."""
+    return [_convention_verdict(str(convention), check(convention)) for convention in CONVENTIONS]
 
 
-def under_each_lookahead(judge: Callable[[str], Finding]) -> list[Judgement]:
-    """One judgement per way to count the lookahead, where the evaluation is left out."""
-    return [_judgement(improvement, judge(improvement)) for improvement in LOOKAHEADS]
+def under_each_lookahead(check: Callable[[str], Finding]) -> list[ConventionVerdict]:
+    """Return a verdict per way to count the lookahead, where the evaluation is left out."""
+    return [_convention_verdict(improvement, check(improvement)) for improvement in LOOKAHEADS]
 
 
-def _judgement(convention: str, found: Finding) -> Judgement:
+def _convention_verdict(convention: str, found: Finding) -> ConventionVerdict:
     (verdict, score), figures = found
-    return Judgement(convention, verdict, figures, score)
+    return ConventionVerdict(convention, verdict, figures, score)
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """The number, and its interval where there are samples enough for one.
+    """Format a number, with its interval where there are enough samples for one.
 
     >>> interval(Estimate(0.914, 0.87, 0.951, samples=10))
     '0.91 [0.87, 0.95]'

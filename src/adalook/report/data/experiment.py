@@ -25,8 +25,8 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import FileError
-from adalook.report import SavedLayout
-from adalook.report.data.records import Damage, Record, read_record, whole
+from adalook.report.data.records import Damage, Record, natural_number, read_record
+from adalook.report.data.solution import SavedLayout
 
 FORMAT = "adalook experiment"
 FORMAT_VERSION = 1
@@ -247,7 +247,7 @@ def _trace(record: Record, arrays: Mapping[str, np.ndarray]) -> Trace:
 
 
 def _model(key: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:
-    rows, columns = whole(about["rows"]), whole(about["columns"])
+    rows, columns = natural_number(about["rows"]), natural_number(about["columns"])
     values = arrays.get(f"model/{key}/values", np.empty(0))
     num_states = len(np.atleast_1d(values))
     cells = _numbers(arrays, f"model/{key}/cells", (num_states, 2), "iu")
@@ -271,6 +271,6 @@ def _model(key: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
 
 def _places(pairs: list[list[int]], rows: int, columns: int) -> Iterator[tuple[int, int]]:
     for row, column in pairs:
-        if not (0 <= whole(row) < rows and 0 <= whole(column) < columns):
+        if not (0 <= natural_number(row) < rows and 0 <= natural_number(column) < columns):
             raise Damage(f"places inside {rows} × {columns}", [row, column])
         yield row, column

@@ -20,7 +20,7 @@ LIKE_FOR_LIKE = Convention("shared", "simulated")
 
 
 @dataclass(frozen=True)
-class Contender:
+class MethodRuns:
     """Runs of one method with one setting, at most one per seed."""
 
     group: str
@@ -46,38 +46,38 @@ class Contender:
         return np.array([self.runs[seed].iterations for seed in wanted], np.float64)
 
 
-def contenders(records: Iterable[Record], *groups: str) -> list[Contender]:
+def method_runs(records: Iterable[Record], *groups: str) -> list[MethodRuns]:
     """Records of some groups (none: of all) by group and label, in the order of the paper's figure."""
     found: dict[tuple[str, str], dict[int, Record]] = {}
     for record in records:
         if not groups or record.group in groups:
             found.setdefault((record.group, record.label), {})[record.seed] = record
-    everyone = [Contender(group, label, runs) for (group, label), runs in found.items()]
-    return sorted(everyone, key=_place_in_line)
+    methods = [MethodRuns(group, label, runs) for (group, label), runs in found.items()]
+    return sorted(methods, key=_sort_key)
 
 
-def _place_in_line(contender: Contender) -> tuple[int, tuple[float, ...], str]:
+def _sort_key(method: MethodRuns) -> tuple[int, tuple[float, ...], str]:
     """By group, then by setting; QLPI's budgets from the largest to the smallest, as in the paper's figure."""
-    group = GROUPS.index(contender.group) if contender.group in GROUPS else len(GROUPS)
-    parameters = next(iter(contender.runs.values())).parameters
+    group = GROUPS.index(method.group) if method.group in GROUPS else len(GROUPS)
+    parameters = next(iter(method.runs.values())).parameters
     setting = [float(parameters.get(name) or 0) for name in ("k", "depth", "kappa_power")]
     budgets = parameters.get("budgets") or {}
     setting += [-float(share) for _, share in sorted(budgets.items(), key=lambda item: int(item[0]))]
     setting.append(float(parameters.get("few") or 0))
-    return group, tuple(setting), contender.label
+    return group, tuple(setting), method.label
 
 
-def common_seeds(*everyone: Contender) -> list[int]:
+def common_seeds(*methods: MethodRuns) -> list[int]:
     """Seeds on which all of them were run."""
-    return sorted(set.intersection(*(set(contender.runs) for contender in everyone)))
+    return sorted(set.intersection(*(set(method.runs) for method in methods)))
 
 
-def cheapest(everyone: Iterable[Contender], convention: Convention) -> Contender | None:
+def cheapest(methods: Iterable[MethodRuns], convention: Convention) -> MethodRuns | None:
     """The one with the lowest mean number of queries, in hindsight; the first among equals, None among none."""
-    return min(everyone, key=lambda contender: contender.totals(convention).mean(), default=None)
+    return min(methods, key=lambda method: method.totals(convention).mean(), default=None)
 
 
-def largest_tried(best: Contender | None, fixed: Iterable[Contender]) -> bool:
+def largest_tried(best: MethodRuns | None, fixed: Iterable[MethodRuns]) -> bool:
     """Whether the best fixed depth is the largest there is: then a still larger one may be better still.
 
     The smallest depth is 1, where there is nothing beyond.
@@ -86,14 +86,14 @@ def largest_tried(best: Contender | None, fixed: Iterable[Contender]) -> bool:
     return best is not None and len(depths) > 1 and best.lookahead == max(depths)
 
 
-def depth_name(best: Contender, fixed: Iterable[Contender]) -> str:
+def depth_name(best: MethodRuns, fixed: Iterable[MethodRuns]) -> str:
     """The best fixed depth's name, with a warning where the depths tried end there."""
     return f"{best.label}, the largest depth tried" if largest_tried(best, fixed) else best.label
 
 
-def wave_like_for_like(everyone: Iterable[Contender]) -> str:
+def wlpi_like_for_like(methods: Iterable[MethodRuns]) -> str:
     """In one sentence: WLPI's count knows no convention, so a fair comparison counts the others as `shared`."""
-    there = list(everyone)
+    there = list(methods)
     fixed = [one for one in there if one.group == FIXED]
     wave = next((one for one in there if one.group == "wlpi"), None)
     best = cheapest(fixed, LIKE_FOR_LIKE)
@@ -106,7 +106,7 @@ def wave_like_for_like(everyone: Iterable[Contender]) -> str:
     )
 
 
-def cost_ratio(one: Contender, other: Contender, convention: Convention, confidence: float = 0.95) -> Estimate:
+def cost_ratio(one: MethodRuns, other: MethodRuns, convention: Convention, confidence: float = 0.95) -> Estimate:
     """Queries of one over queries of the other, on the seeds of both."""
     seeds = common_seeds(one, other)
     return ratio(one.totals(convention, seeds), other.totals(convention, seeds), confidence)

@@ -134,10 +134,10 @@ class Record:
 
 def read_record(raw: Mapping[str, Any]) -> Record:
     """Check one record as it came from JSON; raises Damage, or what a missing or misshapen entry raises."""
-    passes = whole(raw["passes"])
+    passes = natural_number(raw["passes"])
     queries = raw["queries"]
     model = dict(raw["model"])
-    states, actions = whole(model["states"]), whole(model["actions"])
+    states, actions = natural_number(model["states"]), natural_number(model["actions"])
     if states < 1 or actions < 1 or not 0.0 <= _number(model["discount"], "discount") < 1.0:
         raise Damage("a model with states, actions and a discount in [0, 1)", model)
     deep = _counts(raw["deep_states"], passes, "deep_states")
@@ -151,9 +151,9 @@ def read_record(raw: Mapping[str, Any]) -> Record:
         label=_text(raw["label"]),
         parameters=dict(raw["parameters"]),
         model=model,
-        seed=whole(raw["seed"]),
+        seed=natural_number(raw["seed"]),
         status=_text(raw["status"]),
-        iterations=whole(raw["iterations"]),
+        iterations=natural_number(raw["iterations"]),
         passes=passes,
         policy_loss=math.inf if raw["policy_loss"] is None else _number(raw["policy_loss"], "policy_loss"),
         distance=_distances(raw["distance"], passes),
@@ -170,7 +170,7 @@ def read_record(raw: Mapping[str, Any]) -> Record:
     )
 
 
-def whole(number: object) -> int:
+def natural_number(number: object) -> int:
     """A whole number that is not negative; JSON's true and 1.0 are none."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise Damage("a whole number >= 0", repr(number))
@@ -192,7 +192,7 @@ def _number(number: object, name: str) -> float:
 def _counts(numbers: object, passes: int, name: str) -> tuple[int, ...]:
     if not isinstance(numbers, list) or len(numbers) != passes:
         raise Damage(f"{passes} numbers in {name}", len(numbers) if isinstance(numbers, list) else repr(numbers))
-    return tuple(whole(number) for number in numbers)
+    return tuple(natural_number(number) for number in numbers)
 
 
 def _distances(numbers: object, passes: int) -> FloatArray:
@@ -219,6 +219,6 @@ def _prior(raw: Mapping[str, Any]) -> PriorCost:
     return PriorCost(
         kind=_text(raw["kind"]),
         counted=bool(raw.get("counted", True)),
-        improvement={name: whole(queries["improvement"][name]) for name in IMPROVEMENTS},
-        evaluation={name: whole(queries["evaluation"][name]) for name in EVALUATIONS},
+        improvement={name: natural_number(queries["improvement"][name]) for name in IMPROVEMENTS},
+        evaluation={name: natural_number(queries["evaluation"][name]) for name in EVALUATIONS},
     )

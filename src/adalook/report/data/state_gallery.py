@@ -1,7 +1,7 @@
-"""What an agent was seen to do in some episodes: which states it looked how far ahead in.
+"""States that an agent met in some episodes, each with the depth it looked ahead there.
 
-An `Album` is shown every decision of an evaluation. It keeps a small picture of each state, so the frames that an
-observation is stacked from are not held on to.
+A `StateGallery` watches every decision of an evaluation. It keeps a small image of each state, so that the frames that
+an observation is stacked from can be freed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Pixels = np.ndarray[Any, Any]
 """(height, width, 3) uint8"""
 
 
-class Choice(Protocol):
-    """What is asked of a decision."""
+class WatchedDecision(Protocol):
+    """What the gallery reads of an agent's decision."""
 
     @property
     def action(self) -> int: ...
@@ -31,13 +31,13 @@ class Choice(Protocol):
     def distances(self) -> Mapping[int, float]: ...
 
 
-class EnoughSeen(Exception):
-    """Raised to whoever shows an album more than it was to hold."""
+class GalleryFull(Exception):
+    """Raised when a gallery is shown more decisions than it may hold; ends the evaluation."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """One decision."""
+class GalleryState:
+    """A state with the decision that was taken in it."""
 
     episode: int
     step: int
@@ -46,68 +46,68 @@ class Sight:
     action: int
     distances: dict[int, float]
     """By depth, as far as the rule measured them."""
-    picture: Pixels | str
+    image: Pixels | str
     """Of the state, or its numbers as text where there is nothing to draw."""
 
 
-class Album:
-    """Watches an evaluation, up to `most` decisions: `agent.evaluate(4, watcher=album)`.
+class StateGallery:
+    """A watcher of evaluations that keeps the states: `agent.evaluate(4, watcher=gallery)`.
 
     Args:
-        whose: which agent it is, for people.
+        agent: which agent it is, in words for a caption.
         action_names: (num_actions,) or none.
-        most: with the next one `EnoughSeen` is raised, since episodes may be longer than a report is worth.
+        max_decisions: with the next one `GalleryFull` is raised, since episodes may be longer than a report is worth.
     """
 
-    def __init__(self, whose: str, *, action_names: Sequence[str] = (), most: int) -> None:
-        self.whose = whose
-        self.sights: list[Sight] = []
+    def __init__(self, agent: str, *, action_names: Sequence[str] = (), max_decisions: int) -> None:
+        self.agent = agent
+        self.states: list[GalleryState] = []
         self.cut_short = False
         """Whether the last episodes were not seen to their end."""
-        self._names, self._most = tuple(action_names), most
+        self._action_names, self._max_decisions = tuple(action_names), max_decisions
         self._steps: dict[int, int] = {}
 
-    def __call__(self, episode: int, observation: np.ndarray[Any, Any], decision: Choice) -> None:
-        if len(self.sights) >= self._most:
+    def __call__(self, episode: int, observation: np.ndarray[Any, Any], decision: WatchedDecision) -> None:
+        if len(self.states) >= self._max_decisions:
             self.cut_short = True
-            raise EnoughSeen
+            raise GalleryFull
         step = self._steps.get(episode, 0)
         self._steps[episode] = step + 1
-        self.sights.append(
-            Sight(episode, step, decision.depth, decision.action, dict(decision.distances), picture_of(observation))
-        )
+        image, distances = state_image(observation), dict(decision.distances)
+        self.states.append(GalleryState(episode, step, decision.depth, decision.action, distances, image))
 
     @property
     def depths(self) -> list[int]:
-        """Those that were chosen, ascending."""
-        return sorted({sight.depth for sight in self.sights})
+        """The depths that were chosen, ascending."""
+        return sorted({state.depth for state in self.states})
 
     @property
     def episodes(self) -> list[int]:
+        """The numbers of the episodes, ascending."""
         return sorted(self._steps)
 
     def action_name(self, action: int) -> str:
-        """What the world calls an action, else its number."""
-        return self._names[action] if action < len(self._names) else f"action {action}"
+        """Return the environment's name for an action, else its number."""
+        return self._action_names[action] if action < len(self._action_names) else f"action {action}"
 
-    def examples(self, depth: int, count: int) -> list[Sight]:
-        """Up to `count` states of a depth, evenly spread over those seen, no two of which look the same."""
-        different: dict[bytes | str, Sight] = {}
-        for sight in self.sights:
-            if sight.depth == depth:
-                picture = sight.picture
-                different.setdefault(picture if isinstance(picture, str) else picture.tobytes(), sight)
+    def examples(self, depth: int, count: int) -> list[GalleryState]:
+        """Return up to `count` states of a depth, evenly spread over those seen, no two of which look the same."""
+        different: dict[bytes | str, GalleryState] = {}
+        for state in self.states:
+            if state.depth == depth:
+                image = state.image
+                different.setdefault(image if isinstance(image, str) else image.tobytes(), state)
         found = list(different.values())
-        places = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
-        return [found[place] for place in places]
+        chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
+        return [found[index] for index in chosen]
 
 
-def picture_of(observation: np.ndarray[Any, Any]) -> Pixels | str:
-    r"""What a state looks like: the newest of stacked frames in grey, a colour per plane of bits, or numbers.
+def state_image(observation: np.ndarray[Any, Any]) -> Pixels | str:
+    r"""Return what a state looks like: the newest frame in grey, a colour per plane of bits, or numbers as text.
 
-    >>> picture_of(np.eye(2, dtype=bool)[None])[:, :, 2].tolist()
+    >>> state_image(np.eye(2, dtype=bool)[None])[:, :, 2].tolist()
     [[178, 0], [0, 178]]
-    >>> picture_of(np.array([0.25, -1.0]))
+    >>> state_image(np.array([0.25, -1.0]))
     '0.25\n-1'
     """
     if observation.ndim == 3 and observation.max(initial=0) <= 1:

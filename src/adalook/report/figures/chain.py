@@ -11,7 +11,7 @@ from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import HEADLINE, Record
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, style_of, tidy
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12, "wlpi": 0.0}
 """Marks that would hide each other stand side by side."""
 
 
-def chain(experiment: ExperimentData) -> Sketch | None:
+def chain(experiment: ExperimentData) -> FigureSpec | None:
     """The chain itself; iterations, cost of an iteration and total queries over n and h."""
     by_length = {int(n): records for (n,), records in by_model(experiment.records, "n").items()}
     if not by_length:
@@ -36,7 +36,7 @@ def chain(experiment: ExperimentData) -> Sketch | None:
     _totals(panels["c"], by_length[longest], longest)
     handles, labels = panels["a"].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=NORMAL)
-    return Sketch(
+    return FigureSpec(
         name="figure-1",
         number="Figure 1",
         title="The chain, and what adaptive lookahead saves on it",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.report import SavedLayout
 from adalook.report.data.experiment import ExperimentData
-from adalook.report.data.method_runs import Contender, contenders
+from adalook.report.data.method_runs import MethodRuns, method_runs
 from adalook.report.data.records import Record
-from adalook.report.figures.solution import EMPTY, GOAL, TRAP, WALL
-from adalook.report.figures.spec import Sketch
+from adalook.report.data.solution import SavedLayout
+from adalook.report.figures.solution import GOAL, TRAP, WALL, draw_walls
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, new_figure, style_of, tidy
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ CUT = 0.30
 """Bars end here, so that the many states that are done do not flatten the rest; those that are cut say their share."""
 
 
-def snapshot(maze: ExperimentData) -> Sketch | None:
+def snapshot(maze: ExperimentData) -> FigureSpec | None:
     """The maze of the first seed, and what its cells are worth."""
     if not maze.models:
         return None
@@ -43,7 +43,7 @@ def snapshot(maze: ExperimentData) -> Sketch | None:
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=NORMAL
     )
     rows, columns = model.layout.shape
-    return Sketch(
+    return FigureSpec(
         name="figure-2",
         number="Figure 2",
         title=f"The maze, {rows} × {columns}",
@@ -57,12 +57,7 @@ def snapshot(maze: ExperimentData) -> Sketch | None:
 
 
 def _draw_maze(panel: Axes, layout: SavedLayout) -> None:
-    panel.set_facecolor(EMPTY)
-    walls = np.zeros((*layout.shape, 4), np.uint8)
-    walls[layout.walls] = [int(WALL[i : i + 2], 16) for i in (1, 3, 5)] + [255]
-    panel.imshow(walls, interpolation="nearest")
-    panel.set_xticks([])
-    panel.set_yticks([])
+    draw_walls(panel, layout)
     kinds = (
         ("start", "o", START, () if layout.start is None else (layout.start,)),
         ("goal", "*", GOAL, layout.goals),
@@ -85,9 +80,9 @@ def _draw_maze(panel: Axes, layout: SavedLayout) -> None:
     panel.plot([], [], linestyle="", marker="s", markersize=8, color=WALL, label="wall")
 
 
-def distances(maze: ExperimentData) -> Sketch | None:
+def distances(maze: ExperimentData) -> FigureSpec | None:
     """‖V* − V^π‖ per iteration for each fixed depth; a run that has ended stays at its last distance."""
-    fixed = contenders(maze.records, "hpi")
+    fixed = method_runs(maze.records, "hpi")
     if not fixed:
         return None
     import matplotlib
@@ -96,8 +91,8 @@ def distances(maze: ExperimentData) -> Sketch | None:
     figure = new_figure(6.6, 3.8)
     panel = figure.subplots()
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(fixed)))
-    for number, (contender, colour) in enumerate(zip(fixed, shades, strict=True)):
-        mean, deviation = _mean_distance(contender)
+    for number, (method, colour) in enumerate(zip(fixed, shades, strict=True)):
+        mean, deviation = _mean_distance(method)
         iterations = np.arange(len(mean))
         low, high = np.maximum(mean - deviation, 0.0), mean + deviation
         # not from t = 0: the start is the same for all, far above, and its bands would bury the axis
@@ -109,7 +104,7 @@ def distances(maze: ExperimentData) -> Sketch | None:
             marker=MARKERS[number % len(MARKERS)],
             markersize=4.5,
             linewidth=1.5,
-            label=f"h = {contender.lookahead}   ({contender.iterations().mean():.1f} iterations)",
+            label=f"h = {method.lookahead}   ({method.iterations().mean():.1f} iterations)",
         )
     tidy(panel, x="iteration t", y=r"distance to the optimum  $\Vert V^\ast - V^{\pi_t}\Vert_\infty$")
     panel.set_ylim(bottom=0.0)
@@ -117,7 +112,7 @@ def distances(maze: ExperimentData) -> Sketch | None:
     panel.set_xlim(left=0.0)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.legend(frameon=False, fontsize=NORMAL)
-    return Sketch(
+    return FigureSpec(
         name="figure-3",
         number="Figure 3",
         title="Distance to the optimum per iteration",
@@ -129,9 +124,9 @@ def distances(maze: ExperimentData) -> Sketch | None:
     )
 
 
-def _cut_the_start(panel: Axes, contender: Contender) -> None:
+def _cut_the_start(panel: Axes, method: MethodRuns) -> None:
     """A random policy may bump into the trap for ever: far from all that follows, and the same for every depth."""
-    mean, deviation = _mean_distance(contender)
+    mean, deviation = _mean_distance(method)
     top = 1.35 * float((mean + deviation)[1:].max(initial=0.0))
     if top == 0.0 or mean[0] < 1.2 * top:
         return
@@ -146,14 +141,14 @@ def _cut_the_start(panel: Axes, contender: Contender) -> None:
     )
 
 
-def _mean_distance(contender: Contender) -> tuple[FloatArray, FloatArray]:
-    runs = [record.distance for record in contender.runs.values()]
+def _mean_distance(method: MethodRuns) -> tuple[FloatArray, FloatArray]:
+    runs = [record.distance for record in method.runs.values()]
     length = max(len(run) for run in runs)
     padded = np.array([np.pad(run, (0, length - len(run)), mode="edge") for run in runs])
     return padded.mean(axis=0), padded.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(length)
 
 
-def histograms(maze: ExperimentData) -> Sketch | None:
+def histograms(maze: ExperimentData) -> FigureSpec | None:
     """Share of the states per effective lookahead in several iterations of PI, counted from 0 as in π_t."""
     records = [record for record in maze.records if record.effective_lookahead is not None]
     if not records:
@@ -165,7 +160,7 @@ def histograms(maze: ExperimentData) -> Sketch | None:
     for panel, iteration in zip(axes, chosen, strict=True):
         _histogram(panel, records, int(iteration))
     axes[0].set_ylabel("share of the states", fontsize=NORMAL)
-    return Sketch(
+    return FigureSpec(
         name="figure-4",
         number="Figure 4",
         title="Effective lookahead of the states along the iterations of PI",

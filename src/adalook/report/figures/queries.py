@@ -10,17 +10,17 @@ from adalook.report.claims.verdicts import SIMILAR
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
-    Contender,
+    MethodRuns,
     cheapest,
-    contenders,
     cost_ratio,
     depth_name,
     largest_tried,
-    wave_like_for_like,
+    method_runs,
+    wlpi_like_for_like,
 )
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.data.statistics import FEWEST_SAMPLES
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import (
     GREY,
     INK,
@@ -53,50 +53,50 @@ WIDE_RANGE = 12.0
 """Beyond this ratio of dearest to cheapest the axis is logarithmic."""
 
 
-def panels_by_convention(maze: ExperimentData) -> list[Sketch]:
+def panels_by_convention(maze: ExperimentData) -> list[FigureSpec]:
     """Figure 5 under the headline's convention, then under each of the others."""
-    if not contenders(maze.records, FIXED):
+    if not method_runs(maze.records, FIXED):
         return []
-    return [_panels_sketch(maze, convention) for convention in CONVENTIONS]
+    return [_panels_spec(maze, convention) for convention in CONVENTIONS]
 
 
-def _panels_sketch(maze: ExperimentData, convention: Convention) -> Sketch:
+def _panels_spec(maze: ExperimentData, convention: Convention) -> FigureSpec:
     headline = convention == HEADLINE
-    everyone = contenders(maze.records)
-    best = cheapest([one for one in everyone if one.group == FIXED], convention)
+    methods = method_runs(maze.records)
+    best = cheapest([one for one in methods if one.group == FIXED], convention)
     assert best is not None, "there are fixed depths"
     bars = "" if len(best.runs) >= FEWEST_SAMPLES else f" (fewer than {FEWEST_SAMPLES} seeds: they mean nothing)"
-    return Sketch(
+    return FigureSpec(
         name=f"figure-5-{convention.improvement}-{convention.evaluation}",
         number="Figure 5" if headline else f"Figure 5, {convention}",
         title=f"Queries to the model until convergence, counted by {convention}",
         caption=(
             f"Lower is better. Marks are means over {len(best.runs)} seeds, thin bars ± one standard deviation as in "
             f"the paper, thick bars 95% bootstrap intervals of the mean{bars}. The dashed line is the best fixed depth "
-            f"({pretty(depth_name(best, everyone))}), the band 10% around it. Aggregated priors and those of a few "
+            f"({pretty(depth_name(best, methods))}), the band 10% around it. Aggregated priors and those of a few "
             "iterations include what it cost to get them; V* and the similar task are taken as given. The fifth panel "
-            f"is ours. {wave_like_for_like(everyone)}".rstrip()
+            f"is ours. {wlpi_like_for_like(methods)}".rstrip()
         ),
         figure=_panels(maze, convention, best),
     )
 
 
-def _panels(maze: ExperimentData, convention: Convention, best: Contender) -> Figure:
-    shown = [(contenders(maze.records, *groups), title, x) for groups, title, x in PANELS]
+def _panels(maze: ExperimentData, convention: Convention, best: MethodRuns) -> Figure:
+    shown = [(method_runs(maze.records, *groups), title, x) for groups, title, x in PANELS]
     shown = [panel for panel in shown if panel[0]]
     figure = new_figure(12.6, 3.9)
-    widths = [len(everyone) + 1.2 for everyone, _, _ in shown]
+    widths = [len(methods) + 1.2 for methods, _, _ in shown]
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False, gridspec_kw={"width_ratios": widths}).ravel()
-    means = [one.totals(convention).mean() for everyone, _, _ in shown for one in everyone]
+    means = [one.totals(convention).mean() for methods, _, _ in shown for one in methods]
     level = best.totals(convention).mean()
-    for panel, (everyone, title, x) in zip(axes, shown, strict=True):
+    for panel, (methods, title, x) in zip(axes, shown, strict=True):
         tidy(panel, title=title, x=x)
         panel.axhspan(level / SIMILAR, level * SIMILAR, color=PALE, zorder=0)
         panel.axhline(level, color=INK, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
-        for place, contender in enumerate(everyone):
-            spread(panel, place, contender.totals(convention), style_of(contender.group))
-        _name_settings(panel, everyone)
-        panel.set_xlim(-0.7, len(everyone) - 0.3)
+        for place, method in enumerate(methods):
+            spread(panel, place, method.totals(convention), style_of(method.group))
+        _name_settings(panel, methods)
+        panel.set_xlim(-0.7, len(methods) - 0.3)
     _scale(axes[0], means)
     axes[0].set_title(f"Fixed lookahead, best {short_number(level)}", fontsize=LARGE, loc="left")
     axes[0].set_ylabel(f"queries until convergence\n({convention})", fontsize=NORMAL)
@@ -117,9 +117,9 @@ def _scale(panel: Axes, means: list[float]) -> None:
     counts(panel)
 
 
-def _name_settings(panel: Axes, everyone: list[Contender]) -> None:
-    panel.set_xticks(range(len(everyone)), [_setting(contender) for contender in everyone], fontsize=SMALL)
-    groups = [contender.group for contender in everyone]
+def _name_settings(panel: Axes, methods: list[MethodRuns]) -> None:
+    panel.set_xticks(range(len(methods)), [_setting(method) for method in methods], fontsize=SMALL)
+    groups = [method.group for method in methods]
     if len(set(groups)) == 1:
         return
     for group in (group for group in dict.fromkeys(groups) if group in GROUP_NAMES):
@@ -135,30 +135,30 @@ def _name_settings(panel: Axes, everyone: list[Contender]) -> None:
         )
 
 
-def _setting(contender: Contender) -> str:
+def _setting(method: MethodRuns) -> str:
     """What differs within a panel, in as few letters as possible."""
-    record = next(iter(contender.runs.values()))
-    if contender.group == "hpi":
-        return str(contender.lookahead)
-    if contender.group == "tlpi":
-        return pretty(f"γ^{contender.lookahead}")
-    if contender.group == "qlpi" and record.budgets:
+    record = next(iter(method.runs.values()))
+    if method.group == "hpi":
+        return str(method.lookahead)
+    if method.group == "tlpi":
+        return pretty(f"γ^{method.lookahead}")
+    if method.group == "qlpi" and record.budgets:
         return "\n".join(f"{share:g}" for share in record.budgets.values())
-    if contender.group == "aggregated":
+    if method.group == "aggregated":
         return f"{record.parameters['k']}×{record.parameters['k']}"
-    if contender.group == "wlpi":
+    if method.group == "wlpi":
         return "WLPI"
-    rule = "QLPI" if record.budgets else pretty(f"γ^{contender.lookahead}")
+    rule = "QLPI" if record.budgets else pretty(f"γ^{method.lookahead}")
     return f"{rule}\n{record.parameters['few']}" if "few" in record.parameters else rule
 
 
-def overview(maze: ExperimentData) -> Sketch | None:
+def overview(maze: ExperimentData) -> FigureSpec | None:
     """All settings under all six conventions, relative to the best fixed depth of each."""
-    everyone = contenders(maze.records)
-    fixed = [contender for contender in everyone if contender.group == FIXED]
+    methods = method_runs(maze.records)
+    fixed = [method for method in methods if method.group == FIXED]
     if not fixed:
         return None
-    figure = new_figure(12.6, 1.4 + 0.185 * len(everyone))
+    figure = new_figure(12.6, 1.4 + 0.185 * len(methods))
     axes = figure.subplots(1, len(CONVENTIONS), sharey=True, squeeze=False).ravel()
     for panel, convention in zip(axes, CONVENTIONS, strict=True):
         best = cheapest(fixed, convention)
@@ -166,43 +166,43 @@ def overview(maze: ExperimentData) -> Sketch | None:
         tidy(
             panel, title=str(convention), x=f"over {pretty(best.label)}, {short_number(best.totals(convention).mean())}"
         )
-        _ratios(panel, everyone, best, convention)
-    axes[0].set_yticks(range(len(everyone)), [pretty(contender.label) for contender in everyone], fontsize=SMALL)
-    axes[0].set_ylim(len(everyone) - 0.4, -0.6)
-    return Sketch(
+        _ratios(panel, methods, best, convention)
+    axes[0].set_yticks(range(len(methods)), [pretty(method.label) for method in methods], fontsize=SMALL)
+    axes[0].set_ylim(len(methods) - 0.4, -0.6)
+    return FigureSpec(
         name="figure-5-all-conventions",
         number="Figure 5, all conventions",
         title="Queries relative to the best fixed depth, under every way of counting",
         caption=(
             "Left of the line is cheaper than the best fixed depth of that convention, whose cost is given below each "
             "panel; the band is 10% around it. Bars are 95% bootstrap intervals, paired over seeds. Axes are "
-            f"logarithmic and differ between panels. {_edges(fixed)}{wave_like_for_like(everyone)}".rstrip()
+            f"logarithmic and differ between panels. {_edges(fixed)}{wlpi_like_for_like(methods)}".rstrip()
         ),
         figure=figure,
     )
 
 
-def _edges(fixed: list[Contender]) -> str:
+def _edges(fixed: list[MethodRuns]) -> str:
     short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
     if not short:
         return ""
     return f"Under {', '.join(short)} the best is the largest depth tried, so a deeper one may be better still. "
 
 
-def _ratios(panel: Axes, everyone: list[Contender], best: Contender, convention: Convention) -> None:
+def _ratios(panel: Axes, methods: list[MethodRuns], best: MethodRuns, convention: Convention) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     panel.set_xscale("log")
     panel.axvspan(1.0 / SIMILAR, SIMILAR, color=PALE, zorder=0)
     panel.axvline(1.0, color=INK, linewidth=0.9, zorder=1)
-    gaps = [cost_ratio(contender, best, convention) for contender in everyone]
-    for place, (contender, gap) in enumerate(zip(everyone, gaps, strict=True)):
-        style = style_of(contender.group)
+    gaps = [cost_ratio(method, best, convention) for method in methods]
+    for place, (method, gap) in enumerate(zip(methods, gaps, strict=True)):
+        style = style_of(method.group)
         panel.plot([gap.low, gap.high], [place, place], color=style.colour, linewidth=2.2, alpha=0.55)
         panel.plot(
             [gap.value], [place], color=style.colour, marker=style.marker, markersize=7 if style.marker == "*" else 4.5
         )
-    breaks = [i - 0.5 for i in range(1, len(everyone)) if everyone[i].group != everyone[i - 1].group]
+    breaks = [i - 0.5 for i in range(1, len(methods)) if methods[i].group != methods[i - 1].group]
     for line in breaks:
         panel.axhline(line, color=GREY, linewidth=0.5)
     values = np.array([gap.value for gap in gaps])

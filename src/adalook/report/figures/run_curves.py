@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.report.data.run_log import Progress, RunLog
-from adalook.report.data.run_view import TrainingRun
-from adalook.report.figures.spec import Sketch
+from adalook.report.data.training_run import ProgressRecord, RunLog, TrainingRun
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import GREY, SMALL, counts, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
     return ("minutes", 60.0) if seconds < 3 * 3600 else ("hours", 3600.0)
 
 
-def learning_curves(runs: Sequence[TrainingRun], name: str) -> Sketch:
+def learning_curves(runs: Sequence[TrainingRun], name: str) -> FigureSpec:
     """Scores by steps and by time. Of a single run every episode is a dot; several are told apart by colour."""
     figure = new_figure(WIDTH, 3.9)
     unit, length = time_unit(max(run.seconds or 0.0 for run in runs))
@@ -90,7 +89,7 @@ def learning_curves(runs: Sequence[TrainingRun], name: str) -> Sketch:
         frameon=False,
         fontsize=SMALL,
     )
-    return Sketch(name, "", _curves_title(runs, timed=timed), _curves_caption(runs), figure)
+    return FigureSpec(name, "", _curves_title(runs, timed=timed), _curves_caption(runs), figure)
 
 
 def _curves_title(runs: Sequence[TrainingRun], *, timed: bool) -> str:
@@ -155,7 +154,7 @@ def _spread(length: int, most: int) -> np.ndarray[Any, Any]:
     return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
 
 
-def losses(run: TrainingRun, name: str) -> Sketch | None:
+def losses(run: TrainingRun, name: str) -> FigureSpec | None:
     """Loss and mean value of the updates; None if there was none."""
     found = [
         (each.step, each.loss, each.mean_value)
@@ -175,10 +174,10 @@ def losses(run: TrainingRun, name: str) -> Sketch | None:
         "Means over the updates between two reports. The loss is that of the targets, the value that of the actions in "
         "the batch, which should come to rest; one that grows without end would be divergence."
     )
-    return Sketch(name, "", "Loss and value", caption, figure)
+    return FigureSpec(name, "", "Loss and value", caption, figure)
 
 
-def depth_use(run: TrainingRun, name: str) -> Sketch | None:
+def depth_use(run: TrainingRun, name: str) -> FigureSpec | None:
     """Stacked shares of depths over time and the share of nodes merged; None for an agent without a tree."""
     progress = [each for each in run.log.progress if each.depths]
     if not progress or run.depths == [0]:
@@ -197,7 +196,7 @@ def depth_use(run: TrainingRun, name: str) -> Sketch | None:
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     what = "Depth use over time, and nodes merged" if adaptive and merging else "Depth use over time"
     title = what if adaptive else f"Nodes merged: every decision looks {run.depths[0]} deep"
-    return Sketch(name, "", title, _depth_caption(adaptive, merging), figure)
+    return FigureSpec(name, "", title, _depth_caption(adaptive, merging), figure)
 
 
 def _depth_caption(adaptive: bool, merging: bool) -> str:
@@ -206,7 +205,7 @@ def _depth_caption(adaptive: bool, merging: bool) -> str:
     return (shares + (merged if merging else "")).strip()
 
 
-def _draw_shares(panel: Axes, progress: Sequence[Progress], depths: Sequence[int]) -> None:
+def _draw_shares(panel: Axes, progress: Sequence[ProgressRecord], depths: Sequence[int]) -> None:
     uses = np.array([[each.depths.get(depth, 0) for depth in depths] for each in progress], np.float64)
     shares = uses / uses.sum(axis=1, keepdims=True)
     # A report is about the steps before it, so each share is drawn up to its step, and back to the one before.
@@ -228,7 +227,7 @@ def _draw_shares(panel: Axes, progress: Sequence[Progress], depths: Sequence[int
     )
 
 
-def _draw_merged(panel: Axes, progress: Sequence[Progress]) -> None:
+def _draw_merged(panel: Axes, progress: Sequence[ProgressRecord]) -> None:
     merged = [(each.step, each.merged_share) for each in progress if each.merged_share is not None]
     steps, shares = np.array(merged, np.float64).T
     panel.plot(steps, shares, color=COLOURS[2], linewidth=1.4, **_mark_few(steps))
@@ -237,7 +236,7 @@ def _draw_merged(panel: Axes, progress: Sequence[Progress]) -> None:
     panel.set_ylim(0, max(0.05, 1.15 * float(shares.max())))
 
 
-def distances(run: TrainingRun, name: str) -> Sketch | None:
+def distances(run: TrainingRun, name: str) -> FigureSpec | None:
     """Quantiles of the distances measured at each depth; None if none was."""
     depths = sorted({depth for each in run.log.progress for depth in each.distances})
     if not depths:
@@ -255,11 +254,11 @@ def distances(run: TrainingRun, name: str) -> Sketch | None:
         counts(panel, "x")
         panel.set_xlim(left=0)
         panel.set_ylim(bottom=0)
-    return Sketch(name, "", "Distances by depth", _distance_caption(run), figure)
+    return FigureSpec(name, "", "Distances by depth", _distance_caption(run), figure)
 
 
 def _distance_caption(run: TrainingRun) -> str:
-    own = run.description["config"].get("prior") == "self"
+    own = run.config["config"].get("prior") == "self"
     what = "how much this level changed the best value" if own else "how far the best value is from the prior’s"
     return (
         f"Median and the middle 80% of the distances on which the depth is decided: {what}. States whose distance "

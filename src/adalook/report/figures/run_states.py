@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook.report.data.state_gallery import Album, Sight
+from adalook.report.data.state_gallery import GalleryState, StateGallery
 from adalook.report.figures.run_curves import WIDTH, depth_colour
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -22,40 +22,40 @@ MOST_BINS = 40
 MOST_STRIPS = 8
 
 
-def states_by_depth(album: Album, name: str) -> Sketch:
+def states_by_depth(gallery: StateGallery, name: str) -> FigureSpec:
     """A row of states for each depth, with depth, action and distances below each."""
-    depths = album.depths
+    depths = gallery.depths
     height = (PANEL_INCHES + CAPTION_INCHES) * len(depths) + 0.2
     figure = new_figure(WIDTH, height)
     grid = figure.add_gridspec(len(depths), STATES_PER_DEPTH + 1, width_ratios=[0.55] + [1.0] * STATES_PER_DEPTH)
     for row, depth in enumerate(depths):
-        _label_row(figure.add_subplot(grid[row, 0]), album, depth)
-        for column, sight in enumerate(album.examples(depth, STATES_PER_DEPTH), start=1):
-            _show(figure.add_subplot(grid[row, column]), album, sight)
-    measured = any(sight.distances for sight in album.sights)
+        _label_row(figure.add_subplot(grid[row, 0]), gallery, depth)
+        for column, state in enumerate(gallery.examples(depth, STATES_PER_DEPTH), start=1):
+            _show(figure.add_subplot(grid[row, column]), gallery, state)
+    measured = any(state.distances for state in gallery.states)
     distance = (
         " d₁, d₂, … are the distances after depth 1, 2, …: the larger, the sooner it goes deeper." if measured else ""
     )
     caption = (
-        f"Seen by {album.whose} in {_episodes(album)}, "
+        f"Seen by {gallery.agent} in {_episodes(gallery)}, "
         f"spread evenly over the different states of each depth. Below each: the depth chosen and the action taken."
         f"{distance}"
     )
-    return Sketch(name, "", "States by depth chosen", caption, figure)
+    return FigureSpec(name, "", "States by depth chosen", caption, figure)
 
 
-def _episodes(album: Album) -> str:
-    count = len(album.episodes)
-    words = f"{count} evaluation episode{'' if count == 1 else 's'} ({len(album.sights):,} decisions"
-    return words + (", not all to their end)" if album.cut_short else ")")
+def _episodes(gallery: StateGallery) -> str:
+    count = len(gallery.episodes)
+    words = f"{count} evaluation episode{'' if count == 1 else 's'} ({len(gallery.states):,} decisions"
+    return words + (", not all to their end)" if gallery.cut_short else ")")
 
 
-def _label_row(panel: Axes, album: Album, depth: int) -> None:
-    count = sum(sight.depth == depth for sight in album.sights)
+def _label_row(panel: Axes, gallery: StateGallery, depth: int) -> None:
+    count = sum(state.depth == depth for state in gallery.states)
     panel.axis("off")
     panel.add_patch(_swatch(panel, depth))
     panel.text(0.0, 0.62, f"depth {depth}", fontsize=LARGE, fontweight="bold", color=INK, transform=panel.transAxes)
-    panel.text(0.0, 0.46, f"{count:,} of {len(album.sights):,}", fontsize=SMALL, color=INK, transform=panel.transAxes)
+    panel.text(0.0, 0.46, f"{count:,} of {len(gallery.states):,}", fontsize=SMALL, color=INK, transform=panel.transAxes)
     panel.text(0.0, 0.34, "decisions", fontsize=SMALL, color=INK, transform=panel.transAxes)
 
 
@@ -65,24 +65,24 @@ def _swatch(panel: Axes, depth: int) -> Rectangle:
     return Rectangle((0.0, 0.8), 0.35, 0.12, color=depth_colour(depth), transform=panel.transAxes, clip_on=False)
 
 
-def _show(panel: Axes, album: Album, sight: Sight) -> None:
+def _show(panel: Axes, gallery: StateGallery, state: GalleryState) -> None:
     panel.set_xticks([])
     panel.set_yticks([])
     for spine in panel.spines.values():
         spine.set_color(GREY)
-    if isinstance(sight.picture, str):
-        panel.text(0.5, 0.5, sight.picture, ha="center", va="center", fontsize=NORMAL, transform=panel.transAxes)
+    if isinstance(state.image, str):
+        panel.text(0.5, 0.5, state.image, ha="center", va="center", fontsize=NORMAL, transform=panel.transAxes)
         panel.set_box_aspect(1.0)
     else:
-        panel.imshow(sight.picture, interpolation="nearest")
-    lines = [f"depth {sight.depth}, {album.action_name(sight.action)}", *_distance_lines(sight)]
+        panel.imshow(state.image, interpolation="nearest")
+    lines = [f"depth {state.depth}, {gallery.action_name(state.action)}", *_distance_lines(state)]
     panel.set_xlabel("\n".join(lines), fontsize=SMALL, color=INK, linespacing=1.3)
 
 
-def _distance_lines(sight: Sight) -> list[str]:
+def _distance_lines(state: GalleryState) -> list[str]:
     """At most two to a line, which is as many as fit below a picture."""
     named = [
-        f"d{str(depth).translate(_SUBSCRIPTS)} {distance:.2g}" for depth, distance in sorted(sight.distances.items())
+        f"d{str(depth).translate(_SUBSCRIPTS)} {distance:.2g}" for depth, distance in sorted(state.distances.items())
     ]
     return ["  ".join(named[place : place + 2]) for place in range(0, len(named), 2)]
 
@@ -90,30 +90,30 @@ def _distance_lines(sight: Sight) -> list[str]:
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def depth_along_episodes(album: Album, name: str) -> Sketch | None:
+def depth_along_episodes(gallery: StateGallery, name: str) -> FigureSpec | None:
     """How many decisions looked how deep, by time in the episode, and each episode as a strip; None for one depth."""
-    if len(album.depths) < 2:
+    if len(gallery.depths) < 2:
         return None
     figure = new_figure(WIDTH, 3.4)
     histogram, strips = figure.subplots(1, 2)
-    _draw_histogram(histogram, album)
-    _draw_strips(strips, album)
+    _draw_histogram(histogram, gallery)
+    _draw_strips(strips, gallery)
     handles, labels = histogram.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=SMALL)
     caption = (
-        f"The same {_episodes(album)}. Left: decisions by the depth chosen and the step of the episode. "
+        f"The same {_episodes(gallery)}. Left: decisions by the depth chosen and the step of the episode. "
         "Right: the episodes one below the other, a line for each step, in the colour of its depth."
     )
-    return Sketch(name, "", "Depth along the episode", caption, figure)
+    return FigureSpec(name, "", "Depth along the episode", caption, figure)
 
 
-def _draw_histogram(panel: Axes, album: Album) -> None:
-    last = max(sight.step for sight in album.sights) + 1
+def _draw_histogram(panel: Axes, gallery: StateGallery) -> None:
+    last = max(state.step for state in gallery.states) + 1
     width = max(1, -(-last // MOST_BINS))  # whole steps, so that no bin has more of them than another
     edges = np.arange(0, last + width, width)
     below = np.zeros(len(edges) - 1)
-    for depth in album.depths:
-        steps = [sight.step for sight in album.sights if sight.depth == depth]
+    for depth in gallery.depths:
+        steps = [state.step for state in gallery.states if state.depth == depth]
         heights, _ = np.histogram(steps, edges)
         panel.bar(
             edges[:-1],
@@ -132,16 +132,16 @@ def _draw_histogram(panel: Axes, album: Album) -> None:
     panel.set_xlim(0, edges[-1])
 
 
-def _draw_strips(panel: Axes, album: Album) -> None:
+def _draw_strips(panel: Axes, gallery: StateGallery) -> None:
     from matplotlib.colors import ListedColormap
 
-    shown = album.episodes[:MOST_STRIPS]
-    last = max(sight.step for sight in album.sights if sight.episode in shown) + 1
+    shown = gallery.episodes[:MOST_STRIPS]
+    last = max(state.step for state in gallery.states if state.episode in shown) + 1
     cells = np.full((len(shown), last), np.nan)
-    for sight in album.sights:
-        if sight.episode in shown:
-            cells[shown.index(sight.episode), sight.step] = sight.depth
-    deepest = max(album.depths)
+    for state in gallery.states:
+        if state.episode in shown:
+            cells[shown.index(state.episode), state.step] = state.depth
+    deepest = max(gallery.depths)
     palette = ListedColormap([depth_colour(depth) for depth in range(deepest + 1)])
     panel.imshow(
         cells,

@@ -5,8 +5,6 @@ Drawn with Figure objects only, so nothing global is touched and no window is ne
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.errors import FileError
-from adalook.report import SavedLayout, SavedSolution, load_solution
+from adalook.report.data.solution import SavedLayout, SavedSolution, load_solution
+from adalook.report.figures.style import DOTS_PER_INCH, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +28,6 @@ WIDE = 1.8
 """Grids wider than this many times their height get their panels on top of each other."""
 MOST_NAMED_DEPTHS = 10
 """Up to this many different depths each gets a colour of its own; beyond that colours follow the number."""
-DOTS_PER_INCH = 150
 
 WALL, EMPTY = "#3b3b3b", "#f4f4f4"
 GOAL, TRAP = "#cc79a7", "#d55e00"
@@ -50,30 +48,8 @@ def draw_solution(directory: str | Path) -> list[Path]:
             f"the solution in {place} cannot be drawn: its model has no layout",
             remedy="give the model one: al.MDP(…, layout=al.Layout(cells, walls))",
         )
-    import matplotlib
-
-    figure = _figure(solution, solution.layout)
     kinds = ["png", "svg"] if max(solution.layout.shape) <= SMALL_GRID else ["png"]
-    drawn = []
-    # A fixed salt and no date: the same solution gives the same bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "adalook"}):
-        for kind in kinds:
-            buffer = io.BytesIO()
-            metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
-            figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-            drawn.append(_write(place / f"solution.{kind}", buffer.getvalue()))
-    return drawn
-
-
-def _write(path: Path, content: bytes) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileError(f"cannot write {path}", got=error.strerror or error) from error
-    return path
+    return save(_figure(solution, solution.layout), place / "solution", kinds)
 
 
 def _figure(solution: SavedSolution, layout: SavedLayout) -> Figure:
@@ -195,16 +171,21 @@ def _add_bar(panel: Axes, image: Any, label: str, width: float, **options: Any) 
 
 
 def _draw_places(panel: Axes, layout: SavedLayout, points: float) -> None:
-    """Walls, goals, traps and the start, on both panels alike; a frame but no axes: cells have no units."""
+    """Draw walls, goals, traps and the start; the same on both panels."""
+    draw_walls(panel, layout)
+    for mark in _marks(layout):
+        x, y = [cell[1] for cell in mark.cells], [cell[0] for cell in mark.cells]
+        panel.plot(x, y, clip_on=False, zorder=3, **mark.style(points))
+
+
+def draw_walls(panel: Axes, layout: SavedLayout) -> None:
+    """Draw the walls of a grid, with a frame but no axes: cells have no units."""
     panel.set_facecolor(EMPTY)
     walls = np.zeros((*layout.shape, 4), np.uint8)
     walls[layout.walls] = [int(WALL[i : i + 2], 16) for i in (1, 3, 5)] + [255]
     panel.imshow(walls, interpolation="nearest")
     panel.set_xticks([])
     panel.set_yticks([])
-    for mark in _marks(layout):
-        x, y = [cell[1] for cell in mark.cells], [cell[0] for cell in mark.cells]
-        panel.plot(x, y, clip_on=False, zorder=3, **mark.style(points))
 
 
 @dataclass(frozen=True)

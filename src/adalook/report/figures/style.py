@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,15 +128,15 @@ def short_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """Write stem.svg and stem.png; the same figure gives the same bytes: a fixed salt and no date."""
+def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("svg", "png")) -> list[Path]:
+    """Write a figure as `stem`.svg and `stem`.png; the same figure gives the same bytes: a fixed salt and no date."""
     import matplotlib
 
     paths = []
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, for both files
+    figure.set_layout_engine("none")  # laid out once, for all files
     with matplotlib.rc_context({"svg.hashsalt": "adalook"}):
-        for kind in ("svg", "png"):
+        for kind in kinds:
             buffer = io.BytesIO()
             metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
             figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
@@ -143,4 +144,4 @@ def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
             with atomic_write(path) as file:
                 file.write(buffer.getvalue())
             paths.append(path)
-    return paths[0], paths[1]
+    return paths

@@ -11,10 +11,10 @@ from adalook._arrays import FloatArray
 from adalook.report.claims.sweep import Cell, adaptive_ratios, best_fixed, cells, edge_cells
 from adalook.report.claims.verdicts import SIMILAR
 from adalook.report.data.experiment import ExperimentData
-from adalook.report.data.method_runs import Contender
+from adalook.report.data.method_runs import MethodRuns
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.data.statistics import Estimate
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import (
     INK,
     LARGE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Ratios = Mapping[str, Mapping[Cell, Estimate]]
 
 
-def best_depths(sweep: ExperimentData) -> Sketch | None:
+def best_depths(sweep: ExperimentData) -> FigureSpec | None:
     """Best fixed depth by size and discount, a map per convention."""
     grid = cells(sweep)
     if not grid:
@@ -50,7 +50,7 @@ def best_depths(sweep: ExperimentData) -> Sketch | None:
         _map(panel, grid, shades, _depth_texts(grid, numbers, convention), "cividis", (0.0, 1.0))
         panel.set_title(str(convention), fontsize=LARGE, loc="left")
     _name_axes(axes)
-    return Sketch(
+    return FigureSpec(
         name="sweep-best-depth",
         number="Sweep 1",
         title="Best fixed depth by size of the maze and discount",
@@ -63,7 +63,7 @@ def best_depths(sweep: ExperimentData) -> Sketch | None:
     )
 
 
-def relative_costs(sweep: ExperimentData) -> Sketch | None:
+def relative_costs(sweep: ExperimentData) -> FigureSpec | None:
     """Queries of one setting of each adaptive method over those of the cell's best fixed depth, as maps."""
     ratios = adaptive_ratios(sweep, HEADLINE)
     chosen = _one_of_each(sweep, ratios)
@@ -79,7 +79,7 @@ def relative_costs(sweep: ExperimentData) -> Sketch | None:
         _map(panel, grid, np.clip(np.log2(values), -2.0, 2.0), texts, "PuOr_r", (-2.0, 2.0))
         panel.set_title(pretty(label), fontsize=LARGE, loc="left")
     _name_axes(axes)
-    return Sketch(
+    return FigureSpec(
         name="sweep-relative-cost",
         number="Sweep 2",
         title="Adaptive lookahead relative to the best fixed depth of each cell",
@@ -92,7 +92,7 @@ def relative_costs(sweep: ExperimentData) -> Sketch | None:
     )
 
 
-def adaptive(sweep: ExperimentData) -> Sketch | None:
+def adaptive(sweep: ExperimentData) -> FigureSpec | None:
     """All adaptive settings in all cells under all conventions, a dot per cell."""
     if not adaptive_ratios(sweep, HEADLINE):
         return None
@@ -108,7 +108,7 @@ def adaptive(sweep: ExperimentData) -> Sketch | None:
     for panel in axes[:, 0]:
         panel.set_yticks(range(len(labels)), [pretty(label) for label in labels], fontsize=SMALL)
         panel.set_ylim(len(labels) - 0.4, -0.6)
-    return Sketch(
+    return FigureSpec(
         name="sweep-adaptive",
         number="Sweep 3",
         title="Every adaptive setting in every cell, under every way of counting",
@@ -192,12 +192,12 @@ def _spread_out(grid: Mapping[Cell, Any], values: Mapping[Cell, float]) -> Float
     return np.array([[values.get((size, discount), np.nan) for discount in discounts] for size in sizes])
 
 
-def _best_depths(grid: Mapping[Cell, list[Contender]], convention: Convention) -> FloatArray:
+def _best_depths(grid: Mapping[Cell, list[MethodRuns]], convention: Convention) -> FloatArray:
     best = {cell: float(best_fixed(there, convention).lookahead) for cell, there in grid.items()}
     return _spread_out(grid, best)
 
 
-def _depth_texts(grid: Mapping[Cell, list[Contender]], numbers: FloatArray, convention: Convention) -> list[list[str]]:
+def _depth_texts(grid: Mapping[Cell, list[MethodRuns]], numbers: FloatArray, convention: Convention) -> list[list[str]]:
     """Depths in words, (sizes, discounts): "≥ 28" where 28 is the largest depth tried."""
     edge = _spread_out(grid, dict.fromkeys(edge_cells(grid, convention), 1.0))
     return [
@@ -206,7 +206,7 @@ def _depth_texts(grid: Mapping[Cell, list[Contender]], numbers: FloatArray, conv
     ]
 
 
-def _edges(grid: Mapping[Cell, list[Contender]], *conventions: Convention) -> str:
+def _edges(grid: Mapping[Cell, list[MethodRuns]], *conventions: Convention) -> str:
     """In how many cells the best depth is the last one tried, under which convention; all if none is named."""
     counts = {convention: len(edge_cells(grid, convention)) for convention in conventions or CONVENTIONS}
     found = [f"{count} of {len(grid)} cells under {convention}" for convention, count in counts.items() if count]
@@ -228,11 +228,11 @@ def _one_of_each(sweep: ExperimentData, ratios: Ratios) -> list[str]:
     return chosen
 
 
-def _depths(grid: Mapping[Cell, list[Contender]]) -> list[int]:
+def _depths(grid: Mapping[Cell, list[MethodRuns]]) -> list[int]:
     return sorted({one.lookahead for there in grid.values() for one in there if one.group == "hpi"})
 
 
-def _seeds(grid: Mapping[Cell, list[Contender]]) -> int:
+def _seeds(grid: Mapping[Cell, list[MethodRuns]]) -> int:
     return max(len(one.runs) for there in grid.values() for one in there)
 
 

@@ -13,7 +13,7 @@ from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import Record
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import INK, NORMAL, PALE, new_figure, style_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Measured:
     cost_formula: float
 
 
-def sketch(experiments: Mapping[str, ExperimentData]) -> Sketch | None:
+def comparison_table(experiments: Mapping[str, ExperimentData]) -> FigureSpec | None:
     """The table as a figure, for the longest chain and the maze at the deepest setting that all algorithms share."""
     records = {name: _hardest(experiments[name]) for name in ("chain", "maze") if name in experiments}
     depths = {name: _shared_depth(found) for name, found in records.items()}
@@ -66,7 +66,7 @@ def sketch(experiments: Mapping[str, ExperimentData]) -> Sketch | None:
         measured = {name: _measure(row, found, depths[name]) for name, found in records.items()}
         _write(panel, number, row, measured)
     shown = ", ".join(f"{name}: h = {depth}" for name, depth in depths.items())
-    return Sketch(
+    return FigureSpec(
         name="table-1",
         number="Table 1",
         title="Algorithms compared: the paper's formulas and what was measured",

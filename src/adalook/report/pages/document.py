@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Template
 
+from adalook.report.figures.spec import SavedFigure
 from adalook.report.pages.explorer import ExplorerData
 
 SCRIPTS = ("colours", "numbers", "looks", "maze", "chart", "runs", "explorer", "convergence")
@@ -54,3 +57,19 @@ def table(rows: list[tuple[str, str]], kind: str) -> str:
     """Names and what they stand for, both plain text."""
     lines = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
     return f'<div class="scroll"><table class="{kind}"><tbody>{lines}</tbody></table></div>'
+
+
+def figure_html(figure: SavedFigure) -> str:
+    """Return a figure as HTML: an image of its own, so that its styles and names stay inside it, and its caption."""
+    image = base64.b64encode(figure.svg.read_bytes()).decode()
+    return (
+        '<figure class="figure"><div class="scroll">'
+        f'<img src="data:image/svg+xml;base64,{image}" alt="{escape(figure.title)}"></div>'
+        f"<figcaption><b>{escape(str(figure.number))}. {escape(figure.title)}.</b> {escape(figure.caption)}"
+        "</figcaption></figure>"
+    )
+
+
+def figure_list(figures: Sequence[SavedFigure]) -> str:
+    """Return figures as HTML, one below the other."""
+    return f'<div class="figures">{"".join(map(figure_html, figures))}</div>' if figures else ""

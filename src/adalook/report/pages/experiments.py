@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -10,13 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from adalook.errors import FileError
-from adalook.report.claims.all import Claim, Judgement, Verdict, claims_markdown, judge_claims
-from adalook.report.claims.verdicts import RULE, interval
+from adalook.report.claims.table import check_claims, claims_markdown
+from adalook.report.claims.verdicts import RULE, CheckedClaim, ConventionVerdict, Verdict, interval
 from adalook.report.data.experiment import ExperimentData, load_experiment
-from adalook.report.data.method_runs import Contender, cheapest, contenders, cost_ratio, depth_name, wave_like_for_like
+from adalook.report.data.method_runs import (
+    MethodRuns,
+    cheapest,
+    cost_ratio,
+    depth_name,
+    method_runs,
+    wlpi_like_for_like,
+)
 from adalook.report.data.records import HEADLINE
-from adalook.report.figures.all import Figure, draw_figures
-from adalook.report.pages.document import document, explorer_section, table
+from adalook.report.figures.planning import draw_figures
+from adalook.report.figures.spec import SavedFigure
+from adalook.report.pages.document import document, explorer_section, figure_html, figure_list, table
 from adalook.report.pages.explorer import FAMILIES, experiment_explorer
 from adalook.storage.files import atomic_write, make_directory
 
@@ -41,7 +48,7 @@ def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Pat
     place = Path(out)
     make_directory(place)
     figures = draw_figures(experiments, place / "figures")
-    claims = judge_claims(experiments)
+    claims = check_claims(experiments)
     page, markdown = place / "index.html", place / "claims.md"
     for path, text in ((page, report_page(experiments, figures, claims)), (markdown, claims_markdown(claims))):
         with atomic_write(path) as file:
@@ -67,7 +74,9 @@ def _load(directories: Sequence[str | Path]) -> dict[str, ExperimentData]:
     return experiments
 
 
-def report_page(experiments: Mapping[str, ExperimentData], figures: Sequence[Figure], claims: Sequence[Claim]) -> str:
+def report_page(
+    experiments: Mapping[str, ExperimentData], figures: Sequence[SavedFigure], claims: Sequence[CheckedClaim]
+) -> str:
     """The page as HTML."""
     maze = experiments.get("maze")
     explorer = next(filter(None, map(experiment_explorer, experiments.values())), None)
@@ -101,14 +110,14 @@ worth under the policy so far, how far that is from the optimum, and how deep th
 
 
 def _headline(maze: ExperimentData) -> str:
-    """The cheapest contender of each family under the headline convention, against the best fixed depth."""
-    everyone = contenders(maze.records)
-    best_fixed = cheapest([one for one in everyone if one.group == "hpi"], HEADLINE)
+    """The cheapest setting of each kind of method under the headline convention, against the best fixed depth."""
+    methods = method_runs(maze.records)
+    best_fixed = cheapest([one for one in methods if one.group == "hpi"], HEADLINE)
     if best_fixed is None:
         return ""
     cards = []
-    for group in dict.fromkeys(one.group for one in everyone):
-        family = [one for one in everyone if one.group == group]
+    for group in dict.fromkeys(one.group for one in methods):
+        family = [one for one in methods if one.group == group]
         best = cheapest(family, HEADLINE)
         if best is not None:
             cards.append(_card(group, best, family, best_fixed))
@@ -119,12 +128,12 @@ def _headline(maze: ExperimentData) -> str:
         f"maze{'' if seeds == 1 else 's'}, the best setting of each family. "
         "Counted as <em>root + simulated</em>: distinct (state, action) pairs below each root, and a rollout of the "
         "effective horizon from every state to evaluate a policy. The claims below give every other way of counting. "
-        f"{escape(wave_like_for_like(everyone))}"
+        f"{escape(wlpi_like_for_like(methods))}"
         f'</p>\n<ul class="headline">{"".join(cards)}</ul></section>'
     )
 
 
-def _card(group: str, best: Contender, family: Sequence[Contender], fixed: Contender) -> str:
+def _card(group: str, best: MethodRuns, family: Sequence[MethodRuns], fixed: MethodRuns) -> str:
     mean = best.totals(HEADLINE).mean()
     if best is fixed:
         compared, name = "the best fixed depth in hindsight", depth_name(best, family)
@@ -137,41 +146,26 @@ def _card(group: str, best: Contender, family: Sequence[Contender], fixed: Conte
     )
 
 
-def _figures(figures: Sequence[Figure]) -> str:
+def _figures(figures: Sequence[SavedFigure]) -> str:
     """All figures; variants of a number, such as "Figure 5, tree + exact", are folded away below the first."""
-    by_number: dict[str, list[Figure]] = {}
+    by_number: dict[str, list[SavedFigure]] = {}
     for figure in figures:
         by_number.setdefault(figure.number.split(",")[0], []).append(figure)
-    plates = [plate(first) + _variants(number, more) for number, (first, *more) in by_number.items()]
-    if not plates:
+    parts = [figure_html(first) + _variants(number, more) for number, (first, *more) in by_number.items()]
+    if not parts:
         return ""
-    return f'<section id="figures"><h2>Figures</h2>\n<div class="plates">{"".join(plates)}</div></section>'
+    return f'<section id="figures"><h2>Figures</h2>\n<div class="figures">{"".join(parts)}</div></section>'
 
 
-def _variants(number: str, figures: Sequence[Figure]) -> str:
+def _variants(number: str, figures: Sequence[SavedFigure]) -> str:
     if not figures:
         return ""
     names = "; ".join(figure.number.removeprefix(f"{number}, ") for figure in figures)
-    plates = "".join(map(plate, figures))
-    return (
-        f"<details><summary>More of {escape(number)}: {escape(names)}</summary>"
-        f'<div class="plates">{plates}</div></details>'
-    )
+    return f"<details><summary>More of {escape(number)}: {escape(names)}</summary>{figure_list(figures)}</details>"
 
 
-def plate(figure: Figure) -> str:
-    """A figure as an image of its own, so that its styles and names stay inside it."""
-    picture = base64.b64encode(figure.svg.read_bytes()).decode()
-    return (
-        '<figure class="plate"><div class="scroll">'
-        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.title)}"></div>'
-        f"<figcaption><b>{escape(str(figure.number))}. {escape(figure.title)}.</b> {escape(figure.caption)}"
-        "</figcaption></figure>"
-    )
-
-
-def _claims(claims: Sequence[Claim]) -> str:
-    tally = "".join(
+def _claims(claims: Sequence[CheckedClaim]) -> str:
+    counts = "".join(
         f"<li>{sum(claim.verdict is verdict for claim in claims)} {_badge(verdict)}</li>"
         for verdict in Verdict
         if any(claim.verdict is verdict for claim in claims)
@@ -183,7 +177,7 @@ def _claims(claims: Sequence[Claim]) -> str:
         '<section id="claims"><h2>The paper’s claims, held against the data</h2>\n'
         "<p>Verdicts are computed from the results, under every way of counting queries; open a claim for its figures. "
         f"Brackets are 95% bootstrap intervals over seeds. {escape(RULE)}</p>\n"
-        f'<ul class="tally">{tally}</ul>\n'
+        f'<ul class="verdict-counts">{counts}</ul>\n'
         f"<p>Under {HEADLINE}, the headline, alone: {alone or 'nothing tested'}.</p>\n{rows}</section>"
     )
 
@@ -192,17 +186,17 @@ def _badge(verdict: Verdict) -> str:
     return f'<span class="verdict {VERDICT_STYLE[verdict]}">{escape(verdict.value)}</span>'
 
 
-def _verdicts(claim: Claim) -> str:
+def _verdicts(claim: CheckedClaim) -> str:
     """The column of verdicts: the headline's and that over all ways of counting; one where counting does not matter."""
-    if len(claim.conventions) < 2:
+    if len(claim.verdicts) < 2:
         return _badge(claim.verdict)
     named = ((str(HEADLINE), claim.headline), ("all ways of counting", claim.verdict))
     return "".join(f'<p><span class="id">{name}</span> {_badge(verdict)}</p>' for name, verdict in named)
 
 
-def _claim(number: int, claim: Claim) -> str:
+def _claim(number: int, claim: CheckedClaim) -> str:
     remark = f"<p>{escape(claim.remark)}</p>" if claim.remark else ""
-    details = _judgements(claim.conventions) if claim.conventions else ""
+    details = _convention_table(claim.verdicts) if claim.verdicts else ""
     return (
         f'<article class="claim" id="claim-{escape(claim.id)}"><div>{_verdicts(claim)}</div>'
         f"<div><p>{number}. {escape(claim.claim)}</p>{remark}"
@@ -211,11 +205,11 @@ def _claim(number: int, claim: Claim) -> str:
     )
 
 
-def _judgements(judgements: Iterable[Judgement]) -> str:
+def _convention_table(verdicts: Iterable[ConventionVerdict]) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{escape(judgement.convention)}</th><td>{_badge(judgement.verdict)}</td>'
-        f"<td>{escape(judgement.figures)}</td></tr>"
-        for judgement in judgements
+        f'<tr><th scope="row">{escape(each.convention)}</th><td>{_badge(each.verdict)}</td>'
+        f"<td>{escape(each.figures)}</td></tr>"
+        for each in verdicts
     )
     return (
         '<details><summary>Figures by way of counting</summary><div class="scroll"><table><thead><tr>'

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.report import SavedLayout
 from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
-from adalook.report.data.method_runs import contenders
+from adalook.report.data.method_runs import method_runs
 from adalook.report.data.records import PriorCost, Record
+from adalook.report.data.solution import SavedLayout
 
 MOST_BYTES = 3_500_000
 """Of packed traces in one page: with figures and text it stays below 5 MB."""
@@ -154,8 +154,8 @@ def _traced_models(experiment: ExperimentData) -> dict[str, str]:
 def _runs_on(experiment: ExperimentData, key: str, name: str) -> list[Run]:
     records = [record for record in experiment.records if record.model_key == key and record.trace is not None]
     runs = []
-    for contender in contenders(records):
-        for record in contender.runs.values():
+    for method in method_runs(records):
+        for record in method.runs.values():
             trace = experiment.trace(record)
             if trace is not None:
                 runs.append(_run(record, trace, name))

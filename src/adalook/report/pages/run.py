@@ -1,126 +1,116 @@
-"""`adalook report RUN …`: training runs -> `index.html` and the figures beside it.
+"""The page about one or several training runs: `index.html` and its figures.
 
-One run has a page of its own; several share one, which begins with their learning curves laid over each other.
+One run has a page of its own; several share one, which begins with their learning curves in one chart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
-from adalook.report.data.run_log import Evaluated
-from adalook.report.data.run_view import TrainingRun
-from adalook.report.figures.all import Figure
+from adalook.report.data.training_run import EvaluationRecord, TrainingRun
 from adalook.report.figures.run_curves import depth_use, distances, learning_curves, losses, smoothing_window
 from adalook.report.figures.run_states import depth_along_episodes, states_by_depth
-from adalook.report.figures.spec import Sketch
-from adalook.report.figures.style import save
-from adalook.report.pages.document import document, table
-from adalook.report.pages.experiments import plate
+from adalook.report.figures.spec import FigureSpec, SavedFigure, save_figure
+from adalook.report.pages.document import document, figure_list, table
 from adalook.storage.files import atomic_write, make_directory
 
 
 @dataclass(frozen=True)
-class Part:
-    """What stands below one heading."""
+class Section:
+    """A heading and the HTML below it."""
 
     heading: str
     html: str
 
 
 def write_run_report(runs: Sequence[TrainingRun], out: str | Path) -> list[Path]:
-    """Draw the figures of runs and write the page.
+    """Draw the figures of training runs and write their page.
 
     Returns:
         the files written, the page first.
     """
     place = Path(out)
-    make_directory(place / "figures")
-    pen = _Pen(place / "figures")
-    together = [pen.draw(sketch) for sketch in _compared(runs)]
-    alone = {run.name: [pen.draw(sketch) for sketch in _sketches(run, _prefix(runs, run))] for run in runs}
+    folder = place / "figures"
+    make_directory(folder)
+    numbers = count(1)
+
+    def save(specs: Iterable[FigureSpec]) -> list[SavedFigure]:
+        return [save_figure(replace(spec, number=f"Figure {next(numbers)}"), folder) for spec in specs]
+
+    compared = save(_compared(runs))
+    by_run = {run.name: save(_run_figures(run, _prefix(runs, run))) for run in runs}
     page = place / "index.html"
     with atomic_write(page) as file:
-        file.write(run_report_page(runs, together, alone).encode())
-    return [page, *pen.written]
+        file.write(run_report_page(runs, compared, by_run).encode())
+    figures = [*compared, *(figure for drawn in by_run.values() for figure in drawn)]
+    return [page, *(path for figure in figures for path in (figure.svg, figure.png))]
 
 
-class _Pen:
-    """Saves figures and numbers them in the order of the page."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._drawn = 0
-        self.written: list[Path] = []
-
-    def draw(self, sketch: Sketch) -> Figure:
-        self._drawn += 1
-        svg, png = save(sketch.figure, self._directory / sketch.name)
-        self.written += [svg, png]
-        return Figure(f"Figure {self._drawn}", sketch.title, sketch.caption, svg, png)
-
-
-def _compared(runs: Sequence[TrainingRun]) -> Iterator[Sketch]:
-    """The learning curves of several runs, one figure a world: scores of different worlds have nothing to do
-    with each other.
-    """
+def _compared(runs: Sequence[TrainingRun]) -> Iterator[FigureSpec]:
+    """Draw the learning curves of several runs, a figure per environment, since their scores cannot be compared."""
     if len(runs) > 1:
         scored = [run for run in runs if len(run.log.episode_scores)]
-        worlds = list(dict.fromkeys(run.env for run in scored))
-        for number, world in enumerate(worlds, start=1):
-            name = "learning" if len(worlds) == 1 else f"learning-{number}"
-            yield _named([run for run in scored if run.env == world], name)
+        envs = list(dict.fromkeys(run.env for run in scored))
+        for number, env in enumerate(envs, start=1):
+            name = "learning" if len(envs) == 1 else f"learning-{number}"
+            yield _named([run for run in scored if run.env == env], name)
 
 
-def _named(runs: Sequence[TrainingRun], name: str) -> Sketch:
-    sketch = learning_curves(runs, name)
-    return sketch if len(runs) > 1 else replace(sketch, title=f"{runs[0].name}: {sketch.title.lower()}")
+def _named(runs: Sequence[TrainingRun], name: str) -> FigureSpec:
+    spec = learning_curves(runs, name)
+    return spec if len(runs) > 1 else replace(spec, title=f"{runs[0].name}: {spec.title.lower()}")
 
 
 def _prefix(runs: Sequence[TrainingRun], run: TrainingRun) -> str:
     return "" if len(runs) == 1 else f"run-{1 + list(runs).index(run)}-"
 
 
-def _sketches(run: TrainingRun, prefix: str) -> Iterator[Sketch]:
+def _run_figures(run: TrainingRun, prefix: str) -> Iterator[FigureSpec]:
     drawn = [
         learning_curves([run], f"{prefix}learning") if len(run.log.episode_scores) else None,
         losses(run, f"{prefix}loss"),
         depth_use(run, f"{prefix}depth"),
         distances(run, f"{prefix}distances"),
     ]
-    if run.album is not None:
-        drawn += [states_by_depth(run.album, f"{prefix}states"), depth_along_episodes(run.album, f"{prefix}episode")]
-    return (sketch for sketch in drawn if sketch is not None)
+    if run.gallery is not None:
+        drawn += [
+            states_by_depth(run.gallery, f"{prefix}states"),
+            depth_along_episodes(run.gallery, f"{prefix}episode"),
+        ]
+    return (spec for spec in drawn if spec is not None)
 
 
 def run_report_page(
-    runs: Sequence[TrainingRun], together: Sequence[Figure], alone: Mapping[str, Sequence[Figure]]
+    runs: Sequence[TrainingRun], compared: Sequence[SavedFigure], by_run: Mapping[str, Sequence[SavedFigure]]
 ) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     Args:
         runs: at least one.
-        together: figures about all of them.
-        alone: figures by name of the run.
+        compared: figures about all of them.
+        by_run: figures by name of the run.
     """
     if len(runs) == 1:
         (run,) = runs
         title, lead = run.title, _lead(run)
-        parts = _parts(run, alone[run.name])
+        sections = _sections(run, by_run[run.name])
     else:
         title, lead = f"{len(runs)} training runs", "Their learning curves together, then each on its own."
-        parts = [Part("Compared", _comparison(runs) + _plates(together))]
-        parts += [Part(run.name, _section(run, alone[run.name])) for run in runs]
-    links = "".join(f'<a href="#part-{i}">{escape(part.heading)}</a>' for i, part in enumerate(parts))
-    sections = "".join(
-        f'<section id="part-{i}"><h2>{escape(part.heading)}</h2>\n{part.html}</section>' for i, part in enumerate(parts)
+        sections = [Section("Compared", _comparison(runs) + figure_list(compared))]
+        sections += [Section(run.name, _section(run, by_run[run.name])) for run in runs]
+    links = "".join(f'<a href="#section-{i}">{escape(section.heading)}</a>' for i, section in enumerate(sections))
+    content = "".join(
+        f'<section id="section-{i}"><h2>{escape(section.heading)}</h2>\n{section.html}</section>'
+        for i, section in enumerate(sections)
     )
     body = (
         f'<header class="top"><h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p></header>\n'
-        f'<nav aria-label="sections"><div>{links}</div></nav>\n<main>{sections}</main>\n'
+        f'<nav aria-label="sections"><div>{links}</div></nav>\n<main>{content}</main>\n'
         f"<footer>Made by adalook {escape(version('adalook'))}. "
         "One file: it needs no network and can be sent as it is.</footer>"
     )
@@ -131,27 +121,22 @@ def _lead(run: TrainingRun) -> str:
     return f"What the training run “{run.name}” logged in {run.log.steps:,} agent steps, and how its agent plays."
 
 
-def _section(run: TrainingRun, figures: Sequence[Figure]) -> str:
-    """A run among several."""
-    inner = "".join(f"<h3>{escape(part.heading)}</h3>{part.html}" for part in _parts(run, figures))
+def _section(run: TrainingRun, figures: Sequence[SavedFigure]) -> str:
+    """Return the section of a run among several."""
+    inner = "".join(f"<h3>{escape(section.heading)}</h3>{section.html}" for section in _sections(run, figures))
     return f'<p class="lead">{escape(run.title)}</p>{inner}'
 
 
-def _parts(run: TrainingRun, figures: Sequence[Figure]) -> list[Part]:
-    seen = {"states", "episode"}
-    logged = [figure for figure in figures if figure.svg.stem.rpartition("-")[2] not in seen]
-    watched = [figure for figure in figures if figure not in logged]
-    no_pictures = f'<p class="problem" role="note">{escape(f"No pictures of states: {run.reason}")}</p>'
+def _sections(run: TrainingRun, figures: Sequence[SavedFigure]) -> list[Section]:
+    watched = [figure for figure in figures if figure.svg.stem.rpartition("-")[2] in ("states", "episode")]
+    logged = [figure for figure in figures if figure not in watched]
+    no_images = f'<p class="problem" role="note">{escape(f"No pictures of states: {run.no_gallery}")}</p>'
     return [
-        Part("In numbers", _notes(run) + _cards(run)),
-        Part("Learning", _plates(logged)),
-        Part("States by depth", _plates(watched) if run.album is not None else no_pictures),
-        Part("Settings", _settings(run)),
+        Section("In numbers", _notes(run) + _cards(run)),
+        Section("Learning", figure_list(logged)),
+        Section("States by depth", figure_list(watched) if run.gallery is not None else no_images),
+        Section("Settings", _settings(run)),
     ]
-
-
-def _plates(figures: Sequence[Figure]) -> str:
-    return f'<div class="plates">{"".join(map(plate, figures))}</div>' if figures else ""
 
 
 def _notes(run: TrainingRun) -> str:
@@ -191,7 +176,7 @@ def _time(run: TrainingRun) -> tuple[str, str]:
     return duration(run.seconds), f"up to step {run.log.clock.steps[-1]:,.0f}, without evaluations"
 
 
-def _evaluation(evaluation: Evaluated | None) -> tuple[str, str]:
+def _evaluation(evaluation: EvaluationRecord | None) -> tuple[str, str]:
     if evaluation is None:
         return "–", "there was none"
     count = len(evaluation.scores)
@@ -200,7 +185,7 @@ def _evaluation(evaluation: Evaluated | None) -> tuple[str, str]:
 
 
 def _best_evaluation(run: TrainingRun) -> tuple[str, str]:
-    """The best of many has had luck: whoever reads its mean should know."""
+    """Return the best evaluation in words, with a warning that the best of many had luck."""
     number, more = _evaluation(run.log.best_evaluation)
     count = len(run.log.evaluations)
     return number, f"{more}; the best of {count}, which flatters" if count > 1 else more
@@ -217,7 +202,7 @@ def _last_episodes(run: TrainingRun) -> tuple[str, str]:
 def _comparison(runs: Sequence[TrainingRun]) -> str:
     heads = (
         "run",
-        "world",
+        "environment",
         "agent",
         "seed",
         "steps",
@@ -235,7 +220,7 @@ def _comparison(runs: Sequence[TrainingRun]) -> str:
             run.name,
             run.env,
             run.agent,
-            str(run.description["seed"]),
+            str(run.config["seed"]),
             f"{run.log.steps:,}",
             "–" if run.seconds is None else duration(run.seconds),
             "–" if run.steps_per_second is None else f"{run.steps_per_second:,.0f}",
@@ -254,13 +239,13 @@ def _kind(column: int, words: int) -> str:
 
 
 def _settings(run: TrainingRun) -> str:
-    rows = [("world", run.env), ("agent", run.agent), ("seed", str(run.description["seed"]))]
+    rows = [("environment", run.env), ("agent", run.agent), ("seed", str(run.config["seed"]))]
     rows += [
         (name.replace("_", " "), f"{_words(value)} (preset: {_words(usual)})")
         for name, (value, usual) in sorted(run.changed.items())
     ]
-    alike = "" if run.changed else '<p class="note">All as in the preset of the world’s family.</p>'
-    everything = [(name.replace("_", " "), _words(value)) for name, value in sorted(run.description["config"].items())]
+    alike = "" if run.changed else '<p class="note">All as in the preset of the environment’s family.</p>'
+    everything = [(name.replace("_", " "), _words(value)) for name, value in sorted(run.config["config"].items())]
     return (
         f"{alike}{table(rows, 'summary')}"
         f"<details><summary>All {len(everything)} settings</summary>{table(everything, 'summary')}</details>"
@@ -268,7 +253,7 @@ def _settings(run: TrainingRun) -> str:
 
 
 def _words(value: object) -> str:
-    """A setting for people."""
+    """Return the value of a setting as a person would write it."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_words, value)) or "none"
     if isinstance(value, bool):
@@ -283,7 +268,7 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    natural_number = round(seconds)
+    if natural_number < 3600:
+        return f"{natural_number // 60} min {natural_number % 60} s"
+    return f"{natural_number // 3600} h {natural_number % 3600 // 60} min"

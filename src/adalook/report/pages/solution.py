@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import FileError
-from adalook.report import MAKE_ONE, SavedSolution, SavedTrace, load_solution, load_trace
+from adalook.report.data.solution import MAKE_ONE, SavedSolution, SavedTrace, load_solution, load_trace
 from adalook.report.pages.document import document, explorer_section, table
 from adalook.report.pages.explorer import Board, ExplorerData, Meaning, Run, run_explorer
 from adalook.storage.files import atomic_write

@@ -18,10 +18,10 @@ from adalook.errors import FileError
 from adalook.planning import solution_files as record
 from adalook.planning.rules.base import Method
 from adalook.planning.solution_files import save_solution
-from adalook.report import load_solution, load_trace
+from adalook.report.data.solution import load_solution, load_trace
 from adalook.report.pages import solution as solution_page
 from adalook.report.pages.solution import write_solution_page
-from tests.report.test_page import Checked, unpacked
+from tests.report.pages.test_experiments import Checked, unpacked
 
 
 def solved(source: str, out: Path, *options: str) -> Checked:

@@ -17,11 +17,11 @@ import pytest
 
 from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.report.claims.verdicts import Claim, Judgement, Verdict
+from adalook.report.claims.verdicts import CheckedClaim, ConventionVerdict, Verdict
 from adalook.report.data.experiment import ExperimentData, load_experiment
-from adalook.report.figures import all as figures
 from adalook.report.figures import maze as figures_maze
-from adalook.report.figures.spec import Sketch
+from adalook.report.figures import planning as figures
+from adalook.report.figures.spec import FigureSpec
 from adalook.report.pages.experiments import report_page, write_report
 from adalook.report.pages.explorer import experiment_explorer, pack
 from tests.report.small_maze import run_small_maze
@@ -83,14 +83,14 @@ def report(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`adalook report`, without arguments, where there are results; with some of its figures, because all take long."""
     place = tmp_path_factory.mktemp("work")
     shutil.copytree(results, place / "results" / "maze")
-    everything = figures.sketch_figures
+    everything = figures.planning_figures
 
-    def some(experiments: dict[str, ExperimentData]) -> list[Sketch]:
-        by_name = {sketch.name: sketch for sketch in everything(experiments)}
+    def some(experiments: dict[str, ExperimentData]) -> list[FigureSpec]:
+        by_name = {spec.name: spec for spec in everything(experiments)}
         return [by_name[f"figure-{name}"] for name in ("2", "3", "5-root-simulated", "5-shared-simulated")]
 
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(place):
-        patch.setattr(figures, "sketch_figures", some)
+        patch.setattr(figures, "planning_figures", some)
         assert main(["report"]) == 0
     return place / "report"
 
@@ -118,7 +118,7 @@ def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(report: Path) -> 
 
 def test_the_page_shows_every_figure_and_every_claim(report: Path) -> None:
     text = (report / "index.html").read_text()
-    assert text.count('<figure class="plate">') == len(list((report / "figures").glob("*.svg"))) == 4
+    assert text.count('<figure class="figure">') == len(list((report / "figures").glob("*.svg"))) == 4
     assert text.count('<article class="claim"') == (report / "claims.md").read_text().count("\n### ")
 
 
@@ -177,14 +177,14 @@ def test_what_results_say_cannot_become_markup(results: Path) -> None:
     evil = "</script><script>alert(1)</script>"
     experiment = load_experiment(results)
     records = tuple(replace(record, label=evil + record.label) for record in experiment.records)
-    claim = Claim("x", evil, evil, evil, [Judgement(evil, Verdict.FAILS, evil)], Verdict.FAILS, evil)
+    claim = CheckedClaim("x", evil, evil, evil, [ConventionVerdict(evil, Verdict.FAILS, evil)], Verdict.FAILS, evil)
     page = report_page({"maze": replace(experiment, records=records)}, [], [claim])
     assert evil not in page
     assert Checked(page).data["explorer-data"]["runs"][0]["label"].startswith(evil)
 
 
 def test_a_verdict_is_a_word_and_a_colour(results: Path) -> None:
-    claims = [Claim(v.name, "here", "it is so", "look", [], v, "") for v in Verdict]
+    claims = [CheckedClaim(v.name, "here", "it is so", "look", [], v, "") for v in Verdict]
     page = report_page({"maze": load_experiment(results)}, [], claims)
     for style, verdict in zip(("holds", "part", "not", "unknown"), Verdict, strict=True):
         assert page.count(f'<span class="verdict {style}">{verdict.value}</span>') == 2  # its tally and its row

@@ -15,7 +15,7 @@ import pytest
 import adalook as al
 from adalook.errors import FileError
 from adalook.planning.solution_files import save_solution
-from adalook.report import load_solution
+from adalook.report.data.solution import load_solution
 from adalook.report.figures import solution as picture
 from adalook.report.figures.solution import draw_solution
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from adalook.report.claims.all import judge_claims
+from adalook.report.claims.table import check_claims
 from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.data.records import Record
 from adalook.report.pages.experiments import report_page
-from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
+from tests.report.pages.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
 from tests.report.small_maze import run_small_maze
 
 SIDES = {"a": ("hpi", "PI"), "b": ("wlpi", "WLPI")}
@@ -28,7 +28,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> ExperimentData:
 @pytest.fixture(scope="module")
 def report(experiment: ExperimentData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "index.html"
-    path.write_text(report_page({"maze": experiment}, [], judge_claims({"maze": experiment})))
+    path.write_text(report_page({"maze": experiment}, [], check_claims({"maze": experiment})))
     return path
 
 

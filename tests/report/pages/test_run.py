@@ -14,8 +14,8 @@ import pytest
 
 from adalook.cli.main import main
 from adalook.report.pages.run import duration
-from tests.report.made_up_run import BREAKOUT, description, write_run
-from tests.report.test_page import Checked
+from tests.report.pages.test_experiments import Checked
+from tests.report.synthetic_run import BREAKOUT, run_config, write_run
 
 SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "100", "--hidden-units", "8", "--no-tensorboard"]
 SOON = ["--ranked-transitions", "40", "--report-period-steps", "100", "--evaluation-episodes", "2"]
@@ -102,7 +102,7 @@ def test_numbers_of_the_page_are_those_of_the_log(tmp_path: Path) -> None:
 
 
 def test_what_differs_from_the_preset_is_listed_and_escaped(tmp_path: Path) -> None:
-    about = description(prior="<b>run</b>", discount=0.9)
+    about = run_config(prior="<b>run</b>", discount=0.9)
     place = tmp_path / "page"
     text = report(place, write_run(tmp_path / "run", about), "--episodes", "0")
     assert "discount 0.9 (preset: 0.99)" in text
@@ -122,7 +122,7 @@ def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(tmp_path: Path) -
 
 
 def test_several_runs_share_a_page_with_curves_by_world_and_a_section_each(tmp_path: Path) -> None:
-    other = description("dqn", "MinAtar/Freeway-v1") | {"depth": 2}
+    other = run_config("dqn", "MinAtar/Freeway-v1") | {"depth": 2}
     runs = [write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run")]
     runs.append(write_run(tmp_path / "c", other))
     text = report(tmp_path / "page", *runs, "--episodes", "0")
@@ -177,7 +177,7 @@ def test_what_is_wrong_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is no run" in complaint([run, *out], capsys)
     best = tmp_path / "run" / "best"
     best.mkdir()
-    (best / "config.json").write_text(json.dumps(description()))
+    (best / "config.json").write_text(json.dumps(run_config()))
     assert "has no log.jsonl" in complaint([best, *out], capsys)
     assert not (tmp_path / "page").exists()
 

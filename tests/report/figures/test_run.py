@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report.data.run_log import read_run_log
-from adalook.report.data.run_view import TrainingRun
-from adalook.report.data.state_gallery import Album, EnoughSeen, picture_of
+from adalook.report.data.state_gallery import GalleryFull, StateGallery, state_image
+from adalook.report.data.training_run import TrainingRun, read_run_log
 from adalook.report.figures.run_curves import depth_colour, depth_use, distances, learning_curves, losses
 from adalook.report.figures.run_states import STATES_PER_DEPTH, depth_along_episodes, states_by_depth
 from adalook.report.figures.search_view import PLANES
-from tests.report.made_up_run import description, write_run
+from tests.report.synthetic_run import run_config, write_run
 
 
 class Decision:
@@ -23,7 +22,7 @@ class Decision:
 
 
 def loaded(place: Path, about: dict[str, Any] | None = None, **changes: Any) -> TrainingRun:
-    about = description() if about is None else about
+    about = run_config() if about is None else about
     return TrainingRun(place.name, about, {}, read_run_log(write_run(place, about, **changes)), None, "no reason")
 
 
@@ -33,14 +32,14 @@ def numbered(number: int) -> np.ndarray:
     return np.array(bits, np.uint8).reshape(1, 3, 4)
 
 
-def filled(depths: list[list[int]], **options: Any) -> Album:
-    """An album of episodes, given the depth of each of their decisions."""
-    album = Album("an agent", most=10_000, **options)
+def filled(depths: list[list[int]], **options: Any) -> StateGallery:
+    """A gallery of episodes, given the depth of each of their decisions."""
+    gallery = StateGallery("an agent", max_decisions=10_000, **options)
     for episode, chosen in enumerate(depths):
         for step, depth in enumerate(chosen):
             measured = {level: level + 0.5 for level in range(1, depth + 1)}
-            album(episode, numbered(100 * episode + step), Decision(depth, step % 2, measured))
-    return album
+            gallery(episode, numbered(100 * episode + step), Decision(depth, step % 2, measured))
+    return gallery
 
 
 # Curves --------------------------------------------------------------------------------------------------------------
@@ -62,10 +61,10 @@ def test_the_learning_curve_is_the_running_mean_by_steps_and_by_time(tmp_path: P
 def test_without_a_clock_there_is_only_the_curve_by_steps(tmp_path: Path) -> None:
     run = loaded(tmp_path / "run")
     (tmp_path / "run" / "clock.jsonl").unlink()
-    bare = TrainingRun("bare", run.description, {}, read_run_log(tmp_path / "run"), None)
-    sketch = learning_curves([bare], "x")
-    assert len(sketch.figure.axes) == 1
-    assert sketch.title == "Learning curve, by steps"
+    bare = TrainingRun("bare", run.config, {}, read_run_log(tmp_path / "run"), None)
+    spec = learning_curves([bare], "x")
+    assert len(spec.figure.axes) == 1
+    assert spec.title == "Learning curve, by steps"
 
 
 def test_runs_laid_over_each_other_are_told_apart(tmp_path: Path) -> None:
@@ -77,26 +76,26 @@ def test_runs_laid_over_each_other_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_many_episodes_make_a_figure_no_larger(tmp_path: Path) -> None:
-    sketch = learning_curves([loaded(tmp_path / "run", steps=60_000)], "x")
-    dots, line = sketch.figure.axes[0].lines[:2]
+    spec = learning_curves([loaded(tmp_path / "run", steps=60_000)], "x")
+    dots, line = spec.figure.axes[0].lines[:2]
     assert len(dots.get_xdata()) == 3_000
     assert line.get_xdata()[-1] == 60_000
-    assert "3,000 of the 6,000 episodes" in sketch.caption
+    assert "3,000 of the 6,000 episodes" in spec.caption
 
 
 def test_losses_are_drawn_where_there_were_updates(tmp_path: Path) -> None:
-    sketch = losses(loaded(tmp_path / "run"), "x")
-    assert sketch is not None
-    loss, value = sketch.figure.axes
+    spec = losses(loaded(tmp_path / "run"), "x")
+    assert spec is not None
+    loss, value = spec.figure.axes
     assert set(loss.lines[0].get_ydata()) == {0.5}
     assert set(value.lines[0].get_ydata()) == {2.0}
     assert losses(loaded(tmp_path / "idle", loss=None, mean_value=None), "x") is None
 
 
 def test_shares_of_depths_are_stacked_to_one(tmp_path: Path) -> None:
-    sketch = depth_use(loaded(tmp_path / "run"), "x")
-    assert sketch is not None
-    shares, merged = sketch.figure.axes
+    spec = depth_use(loaded(tmp_path / "run"), "x")
+    assert spec is not None
+    shares, merged = spec.figure.axes
     filled_areas = [patch for patch in shares.patches if patch.get_fill()]
     assert [patch.get_data().values[0] for patch in filled_areas] == [0.5, 0.75, 1.0]
     assert [patch.get_data().baseline[0] for patch in filled_areas] == [0.0, 0.5, 0.75]
@@ -104,24 +103,24 @@ def test_shares_of_depths_are_stacked_to_one(tmp_path: Path) -> None:
 
 
 def test_agents_without_a_tree_have_no_figure_of_depths_and_fixed_ones_no_shares(tmp_path: Path) -> None:
-    flat = loaded(tmp_path / "flat", description("dqn"), depths={"0": 100}, distances={}, merged_share=None)
+    flat = loaded(tmp_path / "flat", run_config("dqn"), depths={"0": 100}, distances={}, merged_share=None)
     assert depth_use(flat, "x") is None
     assert distances(flat, "x") is None
-    fixed = loaded(tmp_path / "fixed", description("dqn") | {"depth": 2}, depths={"2": 100}, distances={})
-    sketch = depth_use(fixed, "x")
-    assert sketch is not None
-    assert len(sketch.figure.axes) == 1
-    assert "every decision looks 2 deep" in sketch.title
+    fixed = loaded(tmp_path / "fixed", run_config("dqn") | {"depth": 2}, depths={"2": 100}, distances={})
+    spec = depth_use(fixed, "x")
+    assert spec is not None
+    assert len(spec.figure.axes) == 1
+    assert "every decision looks 2 deep" in spec.title
 
 
 def test_distances_have_a_panel_for_each_depth(tmp_path: Path) -> None:
-    sketch = distances(loaded(tmp_path / "run"), "x")
-    assert sketch is not None
-    first, second = sketch.figure.axes
+    spec = distances(loaded(tmp_path / "run"), "x")
+    assert spec is not None
+    first, second = spec.figure.axes
     assert (first.get_title("left"), second.get_title("left")) == ("After depth 1", "After depth 2")
     assert (first.lines[0].get_ydata()[0], second.lines[0].get_ydata()[0]) == (0.2, 0.1)
-    assert "changed the best value" in sketch.caption
-    prior = distances(loaded(tmp_path / "prior", description(prior="train")), "x")
+    assert "changed the best value" in spec.caption
+    prior = distances(loaded(tmp_path / "prior", run_config(prior="train")), "x")
     assert prior is not None
     assert "from the prior’s" in prior.caption
 
@@ -130,9 +129,9 @@ def test_every_depth_has_a_colour_of_its_own_and_panels_go_on_in_the_next_row(tm
     assert len({depth_colour(depth) for depth in range(8)}) == 8
     assert depth_colour(20) == depth_colour(7)
     deep = {str(depth): [0.1, 0.2, 0.3] for depth in range(1, 6)}
-    sketch = distances(loaded(tmp_path / "run", distances=deep), "x")
-    assert sketch is not None
-    places = [panel.get_subplotspec() for panel in sketch.figure.axes]
+    spec = distances(loaded(tmp_path / "run", distances=deep), "x")
+    assert spec is not None
+    places = [panel.get_subplotspec() for panel in spec.figure.axes]
     assert [(place.rowspan.start, place.colspan.start) for place in places] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
 
 
@@ -140,8 +139,8 @@ def test_every_depth_has_a_colour_of_its_own_and_panels_go_on_in_the_next_row(tm
 
 
 def test_states_stand_in_the_row_of_their_depth_with_what_was_decided_below() -> None:
-    album = filled([[1, 1, 3], [1, 3]], action_names=("left", "right"))
-    figure = states_by_depth(album, "x").figure
+    gallery = filled([[1, 1, 3], [1, 3]], action_names=("left", "right"))
+    figure = states_by_depth(gallery, "x").figure
     words = [panel.get_xlabel() for panel in figure.axes if panel.get_xlabel()]
     assert words == [
         "depth 1, left\nd₁ 1.5",
@@ -155,41 +154,41 @@ def test_states_stand_in_the_row_of_their_depth_with_what_was_decided_below() ->
 
 
 def test_examples_are_spread_over_the_episode_and_no_two_look_the_same() -> None:
-    album = filled([[1] * 50])
-    assert [sight.step for sight in album.examples(1, STATES_PER_DEPTH)] == [0, 8, 16, 24, 33, 41, 49]
-    twins = Album("an agent", most=100)
+    gallery = filled([[1] * 50])
+    assert [state.step for state in gallery.examples(1, STATES_PER_DEPTH)] == [0, 8, 16, 24, 33, 41, 49]
+    twins = StateGallery("an agent", max_decisions=100)
     for step in range(20):
         twins(0, numbered(step % 2), Decision(1))
-    assert [sight.step for sight in twins.examples(1, 7)] == [0, 1]
+    assert [state.step for state in twins.examples(1, 7)] == [0, 1]
 
 
 def test_an_album_is_full_after_so_many_decisions() -> None:
-    album = Album("an agent", most=2)
-    album(0, numbered(0), Decision(1))
-    album(0, numbered(1), Decision(1))
-    assert not album.cut_short
-    with pytest.raises(EnoughSeen):
-        album(0, numbered(2), Decision(1))
-    assert album.cut_short
-    assert len(album.sights) == 2
-    assert "2 decisions, not all to their end" in states_by_depth(album, "x").caption
+    gallery = StateGallery("an agent", max_decisions=2)
+    gallery(0, numbered(0), Decision(1))
+    gallery(0, numbered(1), Decision(1))
+    assert not gallery.cut_short
+    with pytest.raises(GalleryFull):
+        gallery(0, numbered(2), Decision(1))
+    assert gallery.cut_short
+    assert len(gallery.states) == 2
+    assert "2 decisions, not all to their end" in states_by_depth(gallery, "x").caption
 
 
 def test_planes_of_bits_are_coloured_frames_are_grey_and_vectors_are_numbers() -> None:
     planes = np.zeros((2, 1, 3), np.uint8)
     planes[0, 0, 1] = planes[1, 0, 2] = 1
-    colours = ["#" + bytes(pixel).hex() for pixel in picture_of(planes)[0]]
+    colours = ["#" + bytes(pixel).hex() for pixel in state_image(planes)[0]]
     assert colours == list(PLANES[:3])
     frames = np.stack([np.full((2, 2), grey, np.uint8) for grey in (10, 20)])
-    assert np.unique(picture_of(frames)).tolist() == [20]  # the newest
-    assert picture_of(np.array([0.5, 2.0])) == "0.5\n2"
+    assert np.unique(state_image(frames)).tolist() == [20]  # the newest
+    assert state_image(np.array([0.5, 2.0])) == "0.5\n2"
 
 
 def test_depth_along_the_episode_counts_every_decision_once() -> None:
-    album = filled([[1, 2, 1, 2], [2, 2]])
-    sketch = depth_along_episodes(album, "x")
-    assert sketch is not None
-    histogram, strips = sketch.figure.axes
+    gallery = filled([[1, 2, 1, 2], [2, 2]])
+    spec = depth_along_episodes(gallery, "x")
+    assert spec is not None
+    histogram, strips = spec.figure.axes
     heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in histogram.containers}
     assert heights == {"depth 1": [1, 0, 1, 0], "depth 2": [1, 2, 0, 1]}
     cells = strips.images[0].get_array()

@@ -7,7 +7,7 @@ line that cannot be read is damage, and an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,17 +16,19 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.errors import FileError
+from adalook.report.data.state_gallery import StateGallery
 from adalook.storage.files import file_error
 
 LOG, CLOCK = "log.jsonl", "clock.jsonl"
 AGENT, PRIOR = "agent", "prior"
 """Phases of a run: the prior, if one is trained, comes first."""
+AGENTS = {"dqn": "DQN", "qldqn": "QL-DQN"}
 
-Record = TypeVar("Record")
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressRecord:
     """What happened since the progress before. None where there was nothing to average."""
 
     step: int
@@ -40,8 +42,8 @@ class Progress:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
-    """One evaluation."""
+class EvaluationRecord:
+    """The scores of one evaluation."""
 
     step: int
     scores: FloatArray
@@ -59,7 +61,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class TrainingClock:
     """How long training had taken by which step, evaluations not counted."""
 
     steps: FloatArray
@@ -84,9 +86,9 @@ class RunLog:
     """(episodes,) the step at which each was over, ascending"""
     episode_scores: FloatArray
     """(episodes,)"""
-    evaluations: tuple[Evaluated, ...]
-    progress: tuple[Progress, ...]
-    clock: Clock
+    evaluations: tuple[EvaluationRecord, ...]
+    progress: tuple[ProgressRecord, ...]
+    clock: TrainingClock
     prior_steps: int
     prior_seconds: float
     torn: tuple[str, ...]
@@ -99,9 +101,57 @@ class RunLog:
         return int(max([*known, *(each.step for each in self.evaluations[-1:])], default=0))
 
     @property
-    def best_evaluation(self) -> Evaluated | None:
+    def best_evaluation(self) -> EvaluationRecord | None:
         """The first of the best, which is the one that RUN/best was kept for."""
         return max(self.evaluations, key=lambda evaluation: evaluation.mean, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """A training run as its page shows it: its config, what was logged, and states its agent met."""
+
+    name: str
+    """Tells it from the others on the page."""
+    config: Mapping[str, Any]
+    """The content of RUN/config.json: agent, env, seed and the learner's settings under "config"."""
+    changed: Mapping[str, tuple[Any, Any]]
+    """Settings that differ from the preset of the environment's family: (this run's, the preset's)."""
+    log: RunLog
+    gallery: StateGallery | None
+    """States that the agent met in episodes played for the report; None where it did not play."""
+    no_gallery: str = ""
+    """Why it did not play."""
+
+    @property
+    def env(self) -> str:
+        return self.config.get("env") or "an environment without a name"
+
+    @property
+    def agent(self) -> str:
+        """The agent in words, such as 'QL-DQN' or 'DQN of depth 2'."""
+        name = AGENTS.get(self.config["agent"], str(self.config["agent"]))
+        depth = self.config.get("depth", 0)
+        return f"{name} of depth {depth}" if depth else name
+
+    @property
+    def title(self) -> str:
+        return f"{self.agent} on {self.env}"
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of training up to the last entry of the clock."""
+        return float(self.log.clock.seconds[-1]) if self.log.clock else None
+
+    @property
+    def steps_per_second(self) -> float | None:
+        if not self.seconds:
+            return None
+        return float(self.log.clock.steps[-1]) / self.seconds
+
+    @property
+    def depths(self) -> list[int]:
+        """The depths that were used in training, ascending."""
+        return sorted({depth for progress in self.log.progress for depth in progress.depths})
 
 
 def read_run_log(directory: Path) -> RunLog:
@@ -121,8 +171,8 @@ def read_run_log(directory: Path) -> RunLog:
     if not lines:
         raise FileError(f"{directory / LOG} has nothing in it yet", remedy="train for longer")
     mine = [line for line in lines if line[1].get("phase", AGENT) == AGENT]
-    episodes = _taken(directory / LOG, mine, "episode", lambda line: (float(line["step"]), float(line["score"])))
-    times = _taken(
+    episodes = _parse(directory / LOG, mine, "episode", lambda line: (float(line["step"]), float(line["score"])))
+    times = _parse(
         directory / CLOCK, ticks, "", lambda tick: (str(tick["phase"]), int(tick["step"]), float(tick["seconds"]))
     )
     ends = np.array(episodes, np.float64).reshape(-1, 2)
@@ -130,8 +180,8 @@ def read_run_log(directory: Path) -> RunLog:
     return RunLog(
         episode_steps=ends[:, 0],
         episode_scores=ends[:, 1],
-        evaluations=tuple(_taken(directory / LOG, mine, "evaluation", _evaluated)),
-        progress=tuple(_taken(directory / LOG, mine, "progress", _progress)),
+        evaluations=tuple(_parse(directory / LOG, mine, "evaluation", _evaluated)),
+        progress=tuple(_parse(directory / LOG, mine, "progress", _progress)),
         clock=_clock((step, seconds) for phase, step, seconds in times if phase == AGENT),
         prior_steps=spent_on_prior[-1][0] if spent_on_prior else 0,
         prior_seconds=spent_on_prior[-1][1] if spent_on_prior else 0.0,
@@ -159,33 +209,33 @@ def _read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
     return lines, False
 
 
-def _taken(
-    path: Path, lines: Iterable[tuple[int, dict[str, Any]]], kind: str, take: Callable[[dict[str, Any]], Record]
-) -> list[Record]:
-    """What `take` makes of the lines of one kind; the empty kind is that of lines without one."""
-    taken = []
+def _parse(
+    path: Path, lines: Iterable[tuple[int, dict[str, Any]]], kind: str, parse: Callable[[dict[str, Any]], Parsed]
+) -> list[Parsed]:
+    """Parse the lines of one kind; the empty kind is that of lines without one."""
+    parsed = []
     for number, line in lines:
         if line.get("kind", "") == kind:
             try:
-                taken.append(take(line))
+                parsed.append(parse(line))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise FileError(f"line {number} of {path} is damaged", got=repr(error)) from error
-    return taken
+    return parsed
 
 
-def _evaluated(line: dict[str, Any]) -> Evaluated:
+def _evaluated(line: dict[str, Any]) -> EvaluationRecord:
     scores = np.array(line["scores"], np.float64)
     if scores.ndim != 1 or not len(scores):
         raise ValueError("an evaluation without scores")
-    return Evaluated(int(line["step"]), scores)
+    return EvaluationRecord(int(line["step"]), scores)
 
 
-def _progress(line: dict[str, Any]) -> Progress:
+def _progress(line: dict[str, Any]) -> ProgressRecord:
     distances = {}
     for depth, quantiles in line["distances"].items():
         low, middle, high = map(float, quantiles)
         distances[int(depth)] = (low, middle, high)
-    return Progress(
+    return ProgressRecord(
         step=int(line["step"]),
         loss=_number(line["loss"]),
         mean_value=_number(line["mean_value"]),
@@ -199,6 +249,6 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _clock(ticks: Iterable[tuple[int, float]]) -> Clock:
+def _clock(ticks: Iterable[tuple[int, float]]) -> TrainingClock:
     pairs = np.array(list(ticks), np.float64).reshape(-1, 2)
-    return Clock(pairs[:, 0], pairs[:, 1])
+    return TrainingClock(pairs[:, 0], pairs[:, 1])

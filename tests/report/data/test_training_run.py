@@ -10,8 +10,8 @@ import pytest
 
 from adalook.cli.main import main
 from adalook.errors import FileError
-from adalook.report.data.run_log import read_run_log
-from tests.report.made_up_run import BREAKOUT, write_lines, write_run
+from adalook.report.data.training_run import read_run_log
+from tests.report.synthetic_run import BREAKOUT, write_lines, write_run
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Experiments made up so that every claim holds, as plain data that can be altered, written to disk or loaded.
+"""Synthetic results for which every claim holds, as plain data that can be altered, written to disk or loaded.
 
 The numbers are chosen, not measured: small, and with room on the right side of every threshold.
 """
@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from adalook.report import SavedLayout
 from adalook.report.claims.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
+from adalook.report.claims.table import check_claims
+from adalook.report.claims.verdicts import CheckedClaim
 from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
 from adalook.report.data.records import read_record
+from adalook.report.data.solution import SavedLayout
 
 Raw = dict[str, Any]
-World = dict[str, list[Raw]]
+RawResults = dict[str, list[Raw]]
 SEEDS = 6
 BUDGETS = ((0.3, 0.2, 0.1), (0.1, 0.05, 0.02))
 MAZE_KEY = "size=5,discount=0.98,seed=0"
@@ -154,11 +156,11 @@ def sweep() -> list[Raw]:
     return records
 
 
-def world() -> World:
+def raw_results() -> RawResults:
     return {"chain": chain(), "maze": maze(), "sweep": sweep()}
 
 
-def alter(made: World, fits: Callable[[Raw], bool], change: Callable[[Raw], None], *names: str) -> World:
+def alter(made: RawResults, fits: Callable[[Raw], bool], change: Callable[[Raw], None], *names: str) -> RawResults:
     """A copy with some records changed in place; at least one must fit, or the test would test nothing."""
     altered = copy.deepcopy(made)
     touched = 0
@@ -170,7 +172,7 @@ def alter(made: World, fits: Callable[[Raw], bool], change: Callable[[Raw], None
     return altered
 
 
-def load(made: World) -> dict[str, ExperimentData]:
+def load(made: RawResults) -> dict[str, ExperimentData]:
     """As if read from disk, the maze with one model and the traces of its first run of PI."""
     experiments = {
         name: ExperimentData(name, {"seeds": SEEDS}, {}, tuple(map(read_record, records)), {}, {}, {})
@@ -243,3 +245,43 @@ def write(
     }
     (directory / "experiment.json").write_text(json.dumps(head | about))
     return directory
+
+
+def checked(made: RawResults) -> dict[str, CheckedClaim]:
+    return {claim.id: claim for claim in check_claims(load(made))}
+
+
+def of(*groups: str, depth: int | None = None, deeper_than: int = 0, label: str = "") -> Callable[[Raw], bool]:
+    """Records of some groups, of one depth or of greater depths, or with one label."""
+
+    def fits(run: Raw) -> bool:
+        own = run["parameters"].get("depth", run["parameters"].get("kappa_power", 9))
+        return (
+            run["group"] in groups
+            and (depth is None or own == depth)
+            and own > deeper_than
+            and (not label or run["label"] == label)
+        )
+
+    return fits
+
+
+def dearer(factor: float, *kinds: str) -> Callable[[Raw], None]:
+    """Multiply queries of some kinds, such as 'tree' or 'simulated'; none: of all."""
+
+    def change(run: Raw) -> None:
+        for counted in run["queries"].values():
+            for kind, numbers in counted.items():
+                if not kinds or kind in kinds:
+                    counted[kind] = [int(factor * number) for number in numbers]
+
+    return change
+
+
+def induced(power_short: float) -> Callable[[Raw], None]:
+    """κ(θ) that misses γ^h by so many powers of γ."""
+
+    def change(run: Raw) -> None:
+        run["predicted"]["kappa_theta"] = run["model"]["discount"] ** (run["parameters"]["depth"] - power_short)
+
+    return change

@@ -9,21 +9,20 @@ from typing import Any
 
 import pytest
 
-from adalook.report.claims.all import Verdict, claims_markdown, judge_claims
-from adalook.report.claims.verdicts import RULE, grade
-from adalook.report.data.method_runs import LIKE_FOR_LIKE, cheapest, contenders, cost_ratio
+from adalook.report.claims.table import check_claims, claims_markdown
+from adalook.report.claims.verdicts import RULE, Verdict, grade
+from adalook.report.data.method_runs import LIKE_FOR_LIKE, cheapest, cost_ratio, method_runs
 from adalook.report.data.records import CONVENTIONS
 from adalook.report.pages.experiments import report_page
-from tests.report import made_up
-from tests.report.alterations import dearer, induced, judged, of
-from tests.report.made_up import Raw, World, alter
+from tests.report import synthetic_results
+from tests.report.synthetic_results import Raw, RawResults, alter, checked, dearer, induced, of
 
 HOLDS, IN_PART, FAILS, NOT_TESTED = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS, Verdict.NOT_TESTED
 
 
 @pytest.fixture(scope="module")
-def made() -> World:
-    return made_up.world()
+def made() -> RawResults:
+    return synthetic_results.raw_results()
 
 
 def more_iterations(count: int) -> Callable[[Raw], None]:
@@ -97,20 +96,20 @@ ALTERATIONS: dict[str, tuple[str, Callable[[Raw], bool], Callable[[Raw], None], 
 }
 
 
-def test_all_claims_hold_for_data_made_up_that_way(made: World) -> None:
-    wrong = {name: (claim.remark, claim.conventions) for name, claim in judged(made).items() if claim.verdict != HOLDS}
+def test_all_claims_hold_for_data_made_up_that_way(made: RawResults) -> None:
+    wrong = {name: (claim.remark, claim.verdicts) for name, claim in checked(made).items() if claim.verdict != HOLDS}
     assert not wrong
 
 
-def test_every_claim_is_tried_with_altered_data(made: World) -> None:
-    assert set(ALTERATIONS) == set(judged(made))
+def test_every_claim_is_tried_with_altered_data(made: RawResults) -> None:
+    assert set(ALTERATIONS) == set(checked(made))
 
 
 @pytest.mark.parametrize("name", ALTERATIONS)
-def test_altered_data_change_the_verdict(name: str, made: World) -> None:
+def test_altered_data_change_the_verdict(name: str, made: RawResults) -> None:
     experiment, fits, change, expected = ALTERATIONS[name]
-    claim = judged(alter({experiment: made[experiment]}, fits, change))[name]
-    assert claim.verdict is expected, claim.conventions
+    claim = checked(alter({experiment: made[experiment]}, fits, change))[name]
+    assert claim.verdict is expected, claim.verdicts
     assert claim.remark
 
 
@@ -124,21 +123,21 @@ def test_altered_data_change_the_verdict(name: str, made: World) -> None:
         ("few-iterations-prior", "few", "QLPI, prior of 2 PI passes"),
     ],
 )
-def test_one_bad_setting_makes_it_hold_in_part(name: str, group: str, label: str, made: World) -> None:
-    claim = judged(alter(made, of(group, label=label), dearer(9.0), "maze"))[name]
+def test_one_bad_setting_makes_it_hold_in_part(name: str, group: str, label: str, made: RawResults) -> None:
+    claim = checked(alter(made, of(group, label=label), dearer(9.0), "maze"))[name]
     assert claim.verdict is IN_PART
-    assert {judgement.verdict for judgement in claim.conventions} == {IN_PART}
+    assert {each.verdict for each in claim.verdicts} == {IN_PART}
     assert claim.remark.startswith("Holds in part under every way of counting (")
 
 
-def test_one_good_setting_is_enough_to_be_better(made: World) -> None:
-    claim = judged(alter(made, of("qlpi", label="QLPI (0.3, 0.2, 0.1)"), dearer(9.0), "maze"))["qlpi-better"]
+def test_one_good_setting_is_enough_to_be_better(made: RawResults) -> None:
+    claim = checked(alter(made, of("qlpi", label="QLPI (0.3, 0.2, 0.1)"), dearer(9.0), "maze"))["qlpi-better"]
     assert claim.verdict is HOLDS
 
 
-def test_every_convention_is_judged_by_its_own_queries(made: World) -> None:
-    claim = judged(alter(made, of("qlpi"), dearer(99.0, "tree"), "maze"))["qlpi-as-best"]
-    verdicts = {judgement.convention: judgement.verdict for judgement in claim.conventions}
+def test_every_convention_is_judged_by_its_own_queries(made: RawResults) -> None:
+    claim = checked(alter(made, of("qlpi"), dearer(99.0, "tree"), "maze"))["qlpi-as-best"]
+    verdicts = {each.convention: each.verdict for each in claim.verdicts}
     assert list(verdicts) == [str(convention) for convention in CONVENTIONS]
     assert all((verdict is FAILS) == name.startswith("tree") for name, verdict in verdicts.items())
     assert claim.verdict is IN_PART
@@ -146,21 +145,21 @@ def test_every_convention_is_judged_by_its_own_queries(made: World) -> None:
     assert "does not hold here under tree + simulated (0 of 2), tree + exact" in claim.remark
 
 
-def test_the_price_of_a_prior_counts_only_where_it_is_to_count(made: World) -> None:
+def test_the_price_of_a_prior_counts_only_where_it_is_to_count(made: RawResults) -> None:
     def costly(run: Raw) -> None:
         run["prior"]["queries"]["improvement"] = dict.fromkeys(("tree", "root", "shared"), 10**9)
 
-    assert judged(alter(made, of("aggregated"), costly, "maze"))["aggregation-as-best"].verdict is FAILS
-    assert judged(alter(made, of("similar"), costly, "maze"))["similar-task-prior"].verdict is HOLDS
+    assert checked(alter(made, of("aggregated"), costly, "maze"))["aggregation-as-best"].verdict is FAILS
+    assert checked(alter(made, of("similar"), costly, "maze"))["similar-task-prior"].verdict is HOLDS
 
 
-def test_a_fixed_depth_that_is_lucky_on_some_seeds_is_not_beaten_for_sure(made: World) -> None:
+def test_a_fixed_depth_that_is_lucky_on_some_seeds_is_not_beaten_for_sure(made: RawResults) -> None:
     """The mean of QLPI stays below, but the interval does not."""
 
     def unsteady(run: Raw) -> None:
-        dearer(0.2 if run["seed"] < made_up.SEEDS / 2 else 2.4)(run)
+        dearer(0.2 if run["seed"] < synthetic_results.SEEDS / 2 else 2.4)(run)
 
-    claim = judged(alter(made, of("qlpi"), unsteady, "maze"))["qlpi-better"]
+    claim = checked(alter(made, of("qlpi"), unsteady, "maze"))["qlpi-better"]
     assert claim.verdict is FAILS
 
 
@@ -168,60 +167,60 @@ def in_cells(group: str, *places: tuple[int, float]) -> Callable[[Raw], bool]:
     return lambda run: run["group"] == group and (run["model"]["size"], run["model"]["discount"]) in places
 
 
-def test_another_winner_in_each_cell_is_no_match(made: World) -> None:
+def test_another_winner_in_each_cell_is_no_match(made: RawResults) -> None:
     """Picked anew for each cell in hindsight some setting is good everywhere; no single one is, not even on average."""
     altered = alter(made, in_cells("tlpi", (10, 0.9), (10, 0.98)), dearer(9.0), "sweep")
     altered = alter(altered, in_cells("wlpi", (20, 0.9), (20, 0.98)), dearer(9.0), "sweep")
-    claim = judged(altered)["adaptive-matches"]
+    claim = checked(altered)["adaptive-matches"]
     assert claim.verdict is FAILS
-    assert "WLPI falls short at size 20 γ 0.9, size 20 γ 0.98" in claim.conventions[0].figures
-    assert "some setting is good in 4 of 4" in claim.conventions[0].figures
+    assert "WLPI falls short at size 20 γ 0.9, size 20 γ 0.98" in claim.verdicts[0].figures
+    assert "some setting is good in 4 of 4" in claim.verdicts[0].figures
 
 
-def test_good_over_all_but_not_in_every_cell_is_in_part(made: World) -> None:
+def test_good_over_all_but_not_in_every_cell_is_in_part(made: RawResults) -> None:
     altered = alter(made, in_cells("wlpi", (20, 0.9)), dearer(2.2), "sweep")
     altered = alter(altered, of("tlpi"), dearer(9.0), "sweep")
     for name in ("adaptive-matches", "adaptive-always-better", "wlpi-lowest-elsewhere"):
-        claim = judged(altered)[name]
+        claim = checked(altered)[name]
         assert claim.headline is IN_PART, name
-        assert claim.conventions[0].score == "WLPI in 3 of 4 cells"
+        assert claim.verdicts[0].score == "WLPI in 3 of 4 cells"
 
 
-def test_a_setting_that_is_good_on_some_mazes_only_does_not_match_for_sure(made: World) -> None:
+def test_a_setting_that_is_good_on_some_mazes_only_does_not_match_for_sure(made: RawResults) -> None:
     """Mean and median over mazes are below 1.10, but one maze of six decides: the interval is not."""
 
     def unsteady(run: Raw) -> None:
         dearer(4.0 if (run["seed"], run["model"]["size"]) == (0, 10) else 1.15)(run)
 
     altered = alter(made, of("wlpi", "tlpi"), unsteady, "sweep")
-    judgement = judged(altered)["adaptive-matches"].conventions[0]
-    assert judgement.verdict is FAILS
-    low, high = judgement.figures.split("[")[1].split("]")[0].split(", ")
+    each = checked(altered)["adaptive-matches"].verdicts[0]
+    assert each.verdict is FAILS
+    low, high = each.figures.split("[")[1].split("]")[0].split(", ")
     assert float(low) < 1.10 < float(high)
 
 
-def test_what_was_not_run_is_not_judged(made: World) -> None:
-    claims = judged({"chain": made["chain"]})
+def test_what_was_not_run_is_not_judged(made: RawResults) -> None:
+    claims = checked({"chain": made["chain"]})
     assert claims["chain-total-cost"].verdict is HOLDS
     assert claims["qlpi-as-best"].verdict is NOT_TESTED
-    assert claims["qlpi-as-best"].conventions == []
+    assert claims["qlpi-as-best"].verdicts == []
 
 
 @pytest.mark.parametrize("name", ["chain", "maze", "sweep"])
 def test_an_experiment_without_records_gives_no_verdicts(name: str) -> None:
-    assert {claim.verdict for claim in judged({name: []}).values()} == {NOT_TESTED}
+    assert {claim.verdict for claim in checked({name: []}).values()} == {NOT_TESTED}
 
 
-def test_groups_that_were_not_run_give_no_verdicts(made: World) -> None:
+def test_groups_that_were_not_run_give_no_verdicts(made: RawResults) -> None:
     fixed_only = {name: [run for run in records if run["group"] == "hpi"] for name, records in made.items()}
-    claims = judged(fixed_only)
+    claims = checked(fixed_only)
     assert claims["trade-off"].verdict is HOLDS
     for name in ("tlpi-as-best", "qlpi-better", "wlpi-lowest", "chain-total-cost", "adaptive-matches", "robust"):
         assert claims[name].verdict is NOT_TESTED, name
 
 
-def test_the_table_shows_every_claim_and_every_convention(made: World) -> None:
-    claims = judge_claims(made_up.load(made))
+def test_the_table_shows_every_claim_and_every_convention(made: RawResults) -> None:
+    claims = check_claims(synthetic_results.load(made))
     text = claims_markdown(claims)
     for number, claim in enumerate(claims, start=1):
         assert f"### {number}. {claim.claim}" in text
@@ -229,33 +228,35 @@ def test_the_table_shows_every_claim_and_every_convention(made: World) -> None:
     row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
     assert row.count(" | ") == 5
     assert RULE in text.splitlines()[0]
-    assert text.count("| tree + exact | holds |") == sum(len(claim.conventions) == 6 for claim in claims)
+    assert text.count("| tree + exact | holds |") == sum(len(claim.verdicts) == 6 for claim in claims)
 
 
-def test_the_table_survives_bars_in_text(made: World) -> None:
+def test_the_table_survives_bars_in_text(made: RawResults) -> None:
     altered = alter(made, of("qlpi", label="QLPI (0.3, 0.2, 0.1)"), set_to(label="a|b"), "maze")
-    line = next(line for line in claims_markdown(judge_claims(made_up.load(altered))).splitlines() if "a\\|b" in line)
+    line = next(
+        line for line in claims_markdown(check_claims(synthetic_results.load(altered))).splitlines() if "a\\|b" in line
+    )
     assert line.replace("\\|", "").count("|") == 5
 
 
 # The headline, and what is said beside a verdict -------------------------------------------------------------------
 
 
-def test_the_headline_has_a_verdict_of_its_own(made: World) -> None:
-    claims = judged(alter(made, of("qlpi"), dearer(99.0, "root"), "maze"))
+def test_the_headline_has_a_verdict_of_its_own(made: RawResults) -> None:
+    claims = checked(alter(made, of("qlpi"), dearer(99.0, "root"), "maze"))
     claim = claims["qlpi-as-best"]
     assert (claim.headline, claim.verdict) == (FAILS, IN_PART)
     row = next(line for line in claims_markdown(list(claims.values())).splitlines() if claim.claim in line)
     assert f"| **{FAILS.value}** | {IN_PART.value} |" in row
     assert claims["chain-iteration-cost"].headline is HOLDS  # lookahead alone: root
     assert claims["fewer-iterations"].headline is HOLDS  # counting does not matter
-    assert judged({})["qlpi-as-best"].headline is NOT_TESTED
-    assert replace(claim, conventions=claim.conventions[::-1]).headline is FAILS, "by name, not by place"
+    assert checked({})["qlpi-as-best"].headline is NOT_TESTED
+    assert replace(claim, verdicts=claim.verdicts[::-1]).headline is FAILS, "by name, not by place"
 
 
-def test_the_page_shows_both_verdicts_and_the_rule(made: World) -> None:
-    experiments = made_up.load(alter(made, of("qlpi"), dearer(99.0, "root"), "maze"))
-    page = report_page(experiments, [], judge_claims(experiments))
+def test_the_page_shows_both_verdicts_and_the_rule(made: RawResults) -> None:
+    experiments = synthetic_results.load(alter(made, of("qlpi"), dearer(99.0, "root"), "maze"))
+    page = report_page(experiments, [], check_claims(experiments))
     article = page.split('id="claim-qlpi-as-best"')[1].split("</article>")[0]
     assert f'root + simulated</span> <span class="verdict not">{FAILS.value}<' in article
     assert f'all ways of counting</span> <span class="verdict part">{IN_PART.value}<' in article
@@ -263,14 +264,14 @@ def test_the_page_shows_both_verdicts_and_the_rule(made: World) -> None:
     assert f" × {HOLDS.value}, " in page.split("Under root + simulated, the headline, alone: ")[1].split("</p>")[0]
 
 
-def test_the_page_says_that_wlpi_is_not_counted_like_the_others(made: World) -> None:
-    maze = made_up.load(made)["maze"]
+def test_the_page_says_that_wlpi_is_not_counted_like_the_others(made: RawResults) -> None:
+    maze = synthetic_results.load(made)["maze"]
     numbers = report_page({"maze": maze}, [], []).split('id="numbers"')[1].split("</section>")[0]
-    wave, best = (contenders(maze.records, "wlpi")[0], cheapest(contenders(maze.records, "hpi"), LIKE_FOR_LIKE))
+    wave, best = (method_runs(maze.records, "wlpi")[0], cheapest(method_runs(maze.records, "hpi"), LIKE_FOR_LIKE))
     assert best is not None
     gap = cost_ratio(wave, best, LIKE_FOR_LIKE).value
     assert f"like for like (shared + simulated) it takes {gap:.2f} [" in numbers
-    one_seed = made_up.load({"maze": [run for run in made["maze"] if run["seed"] == 0]})["maze"]
+    one_seed = synthetic_results.load({"maze": [run for run in made["maze"] if run["seed"] == 0]})["maze"]
     numbers = report_page({"maze": one_seed}, [], []).split('id="numbers"')[1].split("</section>")[0]
     assert " × the best fixed depth" in numbers
     assert "[" not in numbers, "a point is no interval"
@@ -281,41 +282,41 @@ def test_in_part_takes_half_of_the_cases() -> None:
     assert grade([True, True, False, False, False]).verdict is FAILS
 
 
-def test_wlpi_is_compared_like_for_like(made: World) -> None:
+def test_wlpi_is_compared_like_for_like(made: RawResults) -> None:
     altered = alter(made, of("hpi"), dearer(0.5, "shared"), "maze")
-    before, after = (judged(world)["wlpi-lowest"].remark for world in (made, altered))
+    before, after = (checked(raw_results)["wlpi-lowest"].remark for raw_results in (made, altered))
     assert "its count is the same under tree, root and shared; like for like (shared + simulated) it takes " in before
-    assert "On the default maze" in judged(made)["wlpi-lowest"].claim
+    assert "On the default maze" in checked(made)["wlpi-lowest"].claim
     assert before != after
 
 
-def test_a_best_depth_at_the_edge_is_named_as_such(made: World) -> None:
-    assert "largest depth tried" not in str(judged(made)["trade-off"])
-    cheap = judged(alter(made, of("hpi", depth=4), dearer(0.001, "shared"), "maze"))
-    shared = [judgement for judgement in cheap["qlpi-as-best"].conventions if judgement.convention.startswith("shared")]
-    assert all("over 4-PI, the largest depth tried (" in judgement.figures for judgement in shared)
+def test_a_best_depth_at_the_edge_is_named_as_such(made: RawResults) -> None:
+    assert "largest depth tried" not in str(checked(made)["trade-off"])
+    cheap = checked(alter(made, of("hpi", depth=4), dearer(0.001, "shared"), "maze"))
+    shared = [each for each in cheap["qlpi-as-best"].verdicts if each.convention.startswith("shared")]
+    assert all("over 4-PI, the largest depth tried (" in each.figures for each in shared)
     remark = cheap["trade-off"].remark
     assert "Under shared + simulated, shared + exact the best is 4-PI, the largest depth tried" in remark
 
 
-def test_sweep_claims_count_the_cells_at_the_edge(made: World) -> None:
+def test_sweep_claims_count_the_cells_at_the_edge(made: RawResults) -> None:
     for name in ("depth-depends", "adaptive-matches"):
-        figures = judged(made)[name].conventions[0].figures
+        figures = checked(made)[name].verdicts[0].figures
         assert "the best fixed depth is the largest depth tried in 1 of 4 cells" in figures
     deeper = alter(made, of("hpi", depth=3), lambda run: dearer(9.0)(run), "sweep")
-    assert "largest depth tried" not in judged(deeper)["depth-depends"].conventions[0].figures
+    assert "largest depth tried" not in checked(deeper)["depth-depends"].verdicts[0].figures
 
 
-def test_the_exception_to_the_headline_is_named(made: World) -> None:
-    assert judged(made)["better-than-fixed"].remark == ""
-    remark = judged(alter(made, of("tlpi", depth=2), dearer(1.3), "maze"))["better-than-fixed"].remark
+def test_the_exception_to_the_headline_is_named(made: RawResults) -> None:
+    assert checked(made)["better-than-fixed"].remark == ""
+    remark = checked(alter(made, of("tlpi", depth=2), dearer(1.3), "maze"))["better-than-fixed"].remark
     assert "Under root + simulated TLPI γ^2 is an exception: 8.5 iterations against 8.5 of 2-PI" in remark
     assert remark.count("is an exception") == 1
     assert "no more than the speed of PI" in remark
 
 
-def test_a_prior_that_disappoints_is_explained_by_its_runs(made: World) -> None:
-    claims = judged(alter(made, of("few", "similar"), dearer(9.0), "maze"))
+def test_a_prior_that_disappoints_is_explained_by_its_runs(made: RawResults) -> None:
+    claims = checked(alter(made, of("few", "similar"), dearer(9.0), "maze"))
     few, similar = claims["few-iterations-prior"].remark, claims["similar-task-prior"].remark
     assert "the rules need 6.5 iterations, with V* 5.5 (PI: 12.5)" in few
     left = [0.98**count for count in (2, 3)]  # as made up: the distance shrinks by γ in every pass of PI

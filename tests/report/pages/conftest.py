@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.report.explorer_page import WIDE
+from tests.report.pages.explorer_page import WIDE
 
 
 @pytest.fixture(scope="module")

@@ -13,31 +13,31 @@ import pytest
 
 from adalook.errors import FileError
 from adalook.report.data.experiment import load_experiment
-from tests.report import made_up
-from tests.report.made_up import Raw
+from tests.report import synthetic_results
+from tests.report.synthetic_results import Raw
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    run = made_up.traced_run()
-    return made_up.write(tmp_path / "maze", "maze", [run], made_up.arrays(run["trace"]))
+    run = synthetic_results.traced_run()
+    return synthetic_results.write(tmp_path / "maze", "maze", [run], synthetic_results.arrays(run["trace"]))
 
 
 def test_what_is_read_is_what_was_written(folder: Path) -> None:
     maze = load_experiment(folder)
     assert maze.name == "maze"
-    assert maze.settings == {"seeds": made_up.SEEDS}
+    assert maze.settings == {"seeds": synthetic_results.SEEDS}
     assert maze.versions == {"adalook": "0.1.0", "numpy": "2"}
     (run,) = maze.records
     assert (run.label, run.seed, run.iterations, run.passes, run.lookahead) == ("PI", 0, 2, 3, 1)
-    assert run.distance.tolist() == made_up.traced_run()["distance"]
+    assert run.distance.tolist() == synthetic_results.traced_run()["distance"]
     assert maze.times == {run.job: 0.1}
     steps, model = maze.trace(run), maze.model(run)
     assert steps is not None
     assert model is not None
-    assert np.array_equal(steps.values, made_up.trace().values)
+    assert np.array_equal(steps.values, synthetic_results.trace().values)
     assert model.layout.goals == ((3, 3),)
-    assert np.array_equal(model.values, made_up.small_maze().values)
+    assert np.array_equal(model.values, synthetic_results.small_maze().values)
     assert maze.select("hpi", depth=1) == [run]
     assert maze.select("hpi", depth=2) == maze.select("tlpi") == []
 
@@ -51,30 +51,30 @@ def test_totals_add_up_under_every_convention(folder: Path) -> None:
 
 @pytest.mark.parametrize(("counted", "extra"), [(True, 7 + 5), (False, 0)])
 def test_a_prior_is_paid_for_where_it_counts(counted: bool, extra: int, tmp_path: Path) -> None:
-    run = made_up.traced_run() | {"trace": None, "model_key": None}
+    run = synthetic_results.traced_run() | {"trace": None, "model_key": None}
     run["prior"] = {
         "kind": "aggregation",
         "counted": counted,
         "queries": {"improvement": {"tree": 7, "root": 8, "shared": 9}, "evaluation": {"exact": 5, "simulated": 6}},
     }
-    (read,) = load_experiment(made_up.write(tmp_path, "maze", [run])).records
+    (read,) = load_experiment(synthetic_results.write(tmp_path, "maze", [run])).records
     assert read.total("tree", "exact") == 120 + extra
     assert read.cumulative("tree", "exact") == (40 + extra, 80 + extra, 120 + extra)
 
 
 def test_counts_beyond_64_bits_survive(tmp_path: Path) -> None:
-    run = made_up.traced_run() | {"trace": None, "model_key": None}
+    run = synthetic_results.traced_run() | {"trace": None, "model_key": None}
     run["queries"]["improvement"]["tree"] = [2**70, 1, 1]
-    (read,) = load_experiment(made_up.write(tmp_path, "maze", [run])).records
+    (read,) = load_experiment(synthetic_results.write(tmp_path, "maze", [run])).records
     assert read.total("tree", "exact") == 2**70 + 2 + 24
 
 
 def test_budgets_tell_the_lookahead(tmp_path: Path) -> None:
-    runs = [made_up.traced_run() | {"trace": None, "job": name} for name in "abc"]
+    runs = [synthetic_results.traced_run() | {"trace": None, "job": name} for name in "abc"]
     runs[0]["parameters"] = {"budgets": {"2": 0.1, "8": 0.02}}
     runs[1]["parameters"] = {"depth": 3, "states_per_depth": 1}
     runs[2]["parameters"] = {"kappa_power": 5}
-    records = load_experiment(made_up.write(tmp_path, "maze", runs)).records
+    records = load_experiment(synthetic_results.write(tmp_path, "maze", runs)).records
     assert [record.lookahead for record in records] == [8, 3, 5]
     assert [record.budgets for record in records] == [{2: 0.1, 8: 0.02}, {2: 1 / 8, 3: 1 / 8}, {}]
 
@@ -165,24 +165,24 @@ def changed(*path: Any, to: Any) -> Callable[[Raw], None]:
     ],
 )
 def test_a_damaged_record_is_named(change: Callable[[Raw], None], message: str, tmp_path: Path) -> None:
-    run = copy.deepcopy(made_up.traced_run()) | {"trace": None}
+    run = copy.deepcopy(synthetic_results.traced_run()) | {"trace": None}
     change(run)
     with pytest.raises(FileError, match=r"records\.json is damaged in record 0") as caught:
-        load_experiment(made_up.write(tmp_path, "maze", [run]))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run]))
     assert message in str(caught.value)
 
 
 def test_a_missing_entry_is_named(tmp_path: Path) -> None:
-    run = made_up.traced_run()
+    run = synthetic_results.traced_run()
     del run["distance"]
     with pytest.raises(FileError, match="record 0: got KeyError\\('distance'\\)"):
-        load_experiment(made_up.write(tmp_path, "maze", [run]))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run]))
 
 
 def test_a_job_must_not_come_twice(tmp_path: Path) -> None:
-    run = made_up.traced_run() | {"trace": None}
+    run = synthetic_results.traced_run() | {"trace": None}
     with pytest.raises(FileError, match="holds a job twice"):
-        load_experiment(made_up.write(tmp_path, "maze", [run, run]))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run, run]))
 
 
 @pytest.mark.parametrize(
@@ -196,18 +196,18 @@ def test_a_job_must_not_come_twice(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_traces_are_named(suffix: str, array: np.ndarray, message: str, tmp_path: Path) -> None:
-    run = made_up.traced_run()
-    arrays = made_up.arrays(run["trace"]) | {f"{run['trace']}/{suffix}": array}
+    run = synthetic_results.traced_run()
+    arrays = synthetic_results.arrays(run["trace"]) | {f"{run['trace']}/{suffix}": array}
     with pytest.raises(FileError, match=rf"traces\.npz is damaged in .*{message}"):
-        load_experiment(made_up.write(tmp_path, "maze", [run], arrays))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run], arrays))
 
 
 def test_missing_traces_are_named(tmp_path: Path) -> None:
-    run = made_up.traced_run()
-    arrays = made_up.arrays(run["trace"])
+    run = synthetic_results.traced_run()
+    arrays = synthetic_results.arrays(run["trace"])
     del arrays[f"{run['trace']}/depth"]
     with pytest.raises(FileError, match=r"traces\.npz is damaged.*expected an array .*depth"):
-        load_experiment(made_up.write(tmp_path, "maze", [run], arrays))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run], arrays))
 
 
 @pytest.mark.parametrize(
@@ -215,10 +215,10 @@ def test_missing_traces_are_named(tmp_path: Path) -> None:
     [("cells", np.full((8, 2), 5, np.int16)), ("walls", np.zeros((4, 5), bool)), ("values", np.full(8, np.nan))],
 )
 def test_damaged_models_are_named(suffix: str, array: np.ndarray, tmp_path: Path) -> None:
-    run = made_up.traced_run()
-    arrays = made_up.arrays(run["trace"]) | {f"model/{made_up.MAZE_KEY}/{suffix}": array}
+    run = synthetic_results.traced_run()
+    arrays = synthetic_results.arrays(run["trace"]) | {f"model/{synthetic_results.MAZE_KEY}/{suffix}": array}
     with pytest.raises(FileError, match=r"models\.json is damaged in size=5"):
-        load_experiment(made_up.write(tmp_path, "maze", [run], arrays))
+        load_experiment(synthetic_results.write(tmp_path, "maze", [run], arrays))
 
 
 def test_an_archive_of_objects_is_not_opened(folder: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ BREAKOUT = "MinAtar/Breakout-v1"
 EPISODE_PERIOD, REPORT_PERIOD = 10, 100
 
 
-def description(agent: str = "qldqn", env: str = BREAKOUT, **settings: Any) -> dict[str, Any]:
+def run_config(agent: str = "qldqn", env: str = BREAKOUT, **settings: Any) -> dict[str, Any]:
     about = {"format": FORMAT, "agent": agent, "env": env, "seed": 7, "config": config_for(env).to_plain() | settings}
     return about | ({"depth": 0} if agent == "dqn" else {})
 
@@ -48,7 +48,7 @@ def write_run(place: Path, about: dict[str, Any] | None = None, *, steps: int = 
         if step in (400, 800):
             lines.append({"kind": "evaluation", "step": step, "scores": [step / 100, step / 100 + 2], "steps": [5, 5]})
     place.mkdir(parents=True)
-    (place / "config.json").write_text(json.dumps(description() if about is None else about))
+    (place / "config.json").write_text(json.dumps(run_config() if about is None else about))
     write_lines(place / "log.jsonl", lines)
     ticks = range(REPORT_PERIOD, steps + 1, REPORT_PERIOD)
     write_lines(place / "clock.jsonl", [{"step": tick, "phase": "agent", "seconds": tick / 50} for tick in ticks])

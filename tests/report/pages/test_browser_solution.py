@@ -9,9 +9,9 @@ from typing import Any
 import adalook as al
 from adalook.cli.main import main
 from adalook.planning.solution_files import save_solution
-from adalook.report import load_solution
+from adalook.report.data.solution import load_solution
 from adalook.report.pages.solution import write_solution_page
-from tests.report.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
+from tests.report.pages.explorer_page import NARROW, WIDE, changed_since, move_slider, part, picture, readout, text
 
 
 def test_solve_report_of_a_maze(visit: Any, tmp_path: Path) -> None:

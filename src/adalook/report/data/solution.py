@@ -1,0 +1,182 @@
+"""Results on disk -> pictures. Reads files only: what is drawn is what was saved, whoever saved it.
+
+`load_solution` reads what `adalook.planning.solution_files` writes, and trusts none of it before it is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adalook.errors import FileError
+
+FORMAT = "adalook solution"
+FORMAT_VERSION = 1
+MAKE_ONE = "make one with: adalook solve SOURCE --out DIRECTORY"
+
+
+@dataclass(frozen=True)
+class SavedLayout:
+    """Where the states lie on a grid of rows × columns; cells are (row, column)."""
+
+    cells: np.ndarray  # (S, 2), -1 for states off the grid
+    walls: np.ndarray  # (rows, columns) bools
+    moves: tuple[tuple[int, int], ...]
+    start: tuple[int, int] | None
+    goals: tuple[tuple[int, int], ...]
+    traps: tuple[tuple[int, int], ...]
+    action_names: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.walls.shape[0], self.walls.shape[1])
+
+    def grid(self, per_state: np.ndarray) -> np.ndarray:
+        """Spread numbers (S,) over the grid (rows, columns); NaN where there is no state."""
+        result = np.full(self.shape, np.nan)
+        here = self.cells[:, 0] >= 0
+        result[self.cells[here, 0], self.cells[here, 1]] = per_state[here]
+        return result
+
+
+@dataclass(frozen=True)
+class SavedSolution:
+    """A solution as it was saved: `about` is the JSON file, the arrays are (S,)."""
+
+    about: dict[str, Any]
+    values: np.ndarray
+    policy: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    depth: np.ndarray | None
+    """Deepest lookahead over all passes; None where it was not kept."""
+    layout: SavedLayout | None
+
+
+@dataclass(frozen=True)
+class SavedTrace:
+    """Some passes of a solve, a row each; `frames` are their numbers."""
+
+    frames: np.ndarray  # (F,)
+    values: np.ndarray  # (F, S)
+    policy: np.ndarray  # (F, S) the policy that the pass started from, whose values these are
+    depth: np.ndarray  # (F, S)
+
+
+def load_solution(directory: str | Path) -> SavedSolution:
+    """Read `solution.npz` and `solution.json` from a directory.
+
+    >>> load_solution("no/such/place")
+    Traceback (most recent call last):
+        ...
+    adalook.errors.FileError: cannot read no/such/place/solution.json: got No such file or directory. Make one with: ...
+    """
+    place = Path(directory)
+    about = _read_about(place / "solution.json")
+    arrays = _read_arrays(place / "solution.npz", about.get("arrays_sha256"))
+    try:
+        num_states = int(about["model"]["states"])
+        per_state = {name: _per_state(arrays[name], num_states) for name in ("values", "policy", "lower", "upper")}
+        depth = _per_state(arrays["depth"], num_states) if "depth" in arrays else None
+        layout = None if about["layout"] is None else _layout(about["layout"], arrays, num_states)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=MAKE_ONE) from error
+    return SavedSolution(about=about, depth=depth, layout=layout, **per_state)
+
+
+def load_trace(directory: str | Path, solution: SavedSolution) -> SavedTrace | None:
+    """Read the `trace.npz` that belongs to a solution of the same directory; None if it was saved without one."""
+    checksum = solution.about.get("trace_sha256")
+    if checksum is None:
+        return None
+    path = Path(directory) / "trace.npz"
+    arrays = _read_arrays(path, checksum)
+    try:
+        frames = arrays["frames"]
+        shape = (len(frames), len(solution.values))
+        trace = SavedTrace(frames, *(_numbers(arrays[name], shape) for name in ("values", "policy", "depth")))
+        if not (np.diff(frames, prepend=-1) > 0).all() or not 0 < len(frames) <= frames[-1] + 1 <= _passes(solution):
+            raise ValueError(f"frames are {frames.tolist()[:5]} …")
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FileError(f"{path} holds a damaged trace", got=repr(error), remedy=MAKE_ONE) from error
+    return trace
+
+
+def _passes(solution: SavedSolution) -> int:
+    return len(solution.about["trace"])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(f"cannot read {path}", got=reason, remedy=MAKE_ONE) from error
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged", expected="JSON", got=error, remedy=MAKE_ONE) from error
+    found = (about.get("format"), about.get("format_version")) if isinstance(about, dict) else (None, None)
+    if found != (FORMAT, FORMAT_VERSION):
+        raise FileError(
+            f"{path} is no solution that this version reads",
+            expected=f"format '{FORMAT}', version {FORMAT_VERSION}",
+            got=f"{found[0]!r}, version {found[1]!r}",
+            remedy=MAKE_ONE,
+        )
+    return dict(about)
+
+
+def _read_arrays(path: Path, checksum: object) -> dict[str, np.ndarray]:
+    content = _read(path)
+    if hashlib.sha256(content).hexdigest() != checksum:
+        raise FileError(
+            f"{path} does not belong to the solution.json beside it, or is damaged",
+            remedy="save the solution again",
+        )
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error
+
+
+def _per_state(array: np.ndarray, num_states: int) -> np.ndarray:
+    return _numbers(array, (num_states,))
+
+
+def _numbers(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if array.shape != shape or array.dtype.kind not in "iuf":
+        raise ValueError(f"an array is {array.dtype} {array.shape}, expected numbers {shape}")
+    return array
+
+
+def _layout(about: dict[str, Any], arrays: dict[str, np.ndarray], num_states: int) -> SavedLayout:
+    cells, walls = arrays["layout_cells"], arrays["layout_walls"]
+    if walls.dtype != np.bool_ or walls.ndim != 2 or cells.dtype.kind not in "iu" or cells.shape != (num_states, 2):
+        raise ValueError(f"the layout has cells {cells.shape} and walls {walls.shape}")
+    if (cells >= walls.shape).any():
+        raise ValueError(f"a state lies outside the grid of {walls.shape}")
+    return SavedLayout(
+        cells=cells,
+        walls=walls,
+        moves=_cells(about["moves"]),
+        start=None if about["start"] is None else _cells([about["start"]])[0],
+        goals=_cells(about["goals"]),
+        traps=_cells(about["traps"]),
+        action_names=tuple(str(name) for name in about.get("action_names", ())),
+    )
+
+
+def _cells(pairs: list[list[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(row), int(column)) for row, column in pairs)
