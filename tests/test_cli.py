@@ -15,6 +15,7 @@ import adalook as al
 from adalook.cli import main as cli
 from adalook.cli.main import main
 from adalook.cli.sources import build_method, build_model
+from tests.processes import child
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
@@ -301,7 +302,7 @@ def test_ctrl_c_still_gives_an_answer(tmp_path: Path) -> None:
     slow = ["solve", "zoo:chain?n=20000&discount=0.99999", "--method", "vi", "--tolerance", "1e-12"]
     begun, place = tmp_path / "begun", tmp_path / "solution"
     command = [sys.executable, "-W", "error", "-c", ANNOUNCED, str(begun), *slow, "--json", "--out", str(place)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
         while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)

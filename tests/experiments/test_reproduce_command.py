@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from adalook.cli.main import main
+from tests.processes import child
 
 
 def test_chain_from_the_command_line(tmp_path, capsys):
@@ -51,15 +52,15 @@ def test_a_folder_that_cannot_be_made(tmp_path, capsys):
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "adalook", "reproduce", "sweep", "--out", str(tmp_path), "--workers", "1"]
-    run = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
     journal = tmp_path / "sweep" / "journal.jsonl"
-    deadline = time.monotonic() + 120
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
-        assert time.monotonic() < deadline
-        assert run.poll() is None
-        time.sleep(0.01)
-    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the workers too
-    _, err = run.communicate(timeout=60)
+    with child(command, stderr=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 120
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        _, err = run.communicate(timeout=60)
     assert run.returncode == 130
     assert "jobs are done and kept" in err
     assert "run the same command again to go on" in err

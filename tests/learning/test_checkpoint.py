@@ -20,6 +20,7 @@ from adalook.learning.runs.checkpoint import RunDirectory, load_newest
 from adalook.storage.serializer import Segment, serialize
 from tests.learning import checkpoint_writer
 from tests.learning.checkpoint_writer import state_of, steps_in
+from tests.processes import child
 
 
 def test_what_would_not_come_back_is_refused_and_nothing_is_written(tmp_path):
@@ -204,7 +205,7 @@ def kill_writers(run_path, kills, seed):
     rng, reported = random.Random(seed), 0
     for _ in range(kills):
         command = [sys.executable, checkpoint_writer.__file__, str(run_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        with child(command, stdout=subprocess.PIPE, text=True) as writer:
             assert int(writer.stdout.readline()) == reported + 1  # it goes on where the last one was
             time.sleep(rng.uniform(0, 0.15))
             writer.kill()

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.runs.callbacks import EVALUATION_SEEDS
 from adalook.learning.runs.run import Habits, go_on, load_agent, start
 from tests.learning.small import BREAKOUT, fingerprint, small_config
+from tests.processes import child, wait_until
 
 HABITS = Habits(
     report_period_steps=50,
@@ -112,15 +112,12 @@ def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) 
     command = [sys.executable, "-m", "adalook", "train", BREAKOUT, "--agent", "dqn", "--steps", "100000000"]
     options = ["--out", str(tmp_path / "run"), "--buffer-transitions", "1000", "--evaluation-episodes", "0"]
     options += ["--checkpoint-period-steps", "100"]
-    process = subprocess.Popen(
-        [*command, *options], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    deadline = time.monotonic() + 60
     saved = tmp_path / "run" / "checkpoints"  # the first one is written when training is well under way
-    while not any(saved.glob("*/manifest.json")) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(number)
-    output, errors = process.communicate(timeout=60)
+    environment, pipe = os.environ | {"OMP_NUM_THREADS": "1"}, subprocess.PIPE
+    with child([*command, *options], stderr=pipe, stdout=pipe, env=environment) as process:
+        wait_until(lambda: any(saved.glob("*/manifest.json")) or process.poll() is not None, 60.0)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
     assert process.returncode == 3, errors.decode()
     assert b"--resume" in output
     assert load_agent(tmp_path / "run").step > 0

@@ -16,6 +16,7 @@ import pytest
 from adalook.search import Budget, FixedDepth, SearchStatus, WorkerError, WorkerPool, make_expander, search, search_many
 from adalook.search.workers.pool import balanced_shares
 from adalook.simulators.minatar import MinAtarSimulator
+from tests.processes import child, running, wait_until
 from tests.search.reference import assert_same, hashed_values, roots_along
 from tests.search.sims import Deadly, Graph, Raising, Slow, SlowInOneProcess
 
@@ -26,20 +27,6 @@ def searched(sim, roots, expander=None, **options):
 
 def open_files():
     return len(os.listdir("/proc/self/fd"))
-
-
-def running(process_id):
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
@@ -176,9 +163,8 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
     shared = set(os.listdir("/dev/shm"))
     code = textwrap.dedent(script)
     path = Path(__file__).parents[2]
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=path
-    ) as parent:
+    command = [sys.executable, "-c", code]
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=path) as parent:
         assert parent.stdout is not None
         process_ids = [int(word) for word in parent.stdout.readline().split()]
         assert len(process_ids) == 2
@@ -186,8 +172,8 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
         time.sleep(0.1)
         parent.send_signal(how)
         parent.communicate(timeout=20)
-    assert parent.returncode != 0
-    assert wait_until(lambda: not any(map(running, process_ids)))
+        assert parent.returncode != 0
+        assert wait_until(lambda: not any(map(running, process_ids)), 20.0)
     assert set(os.listdir("/dev/shm")) <= shared
 
 
@@ -208,16 +194,12 @@ def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes()
             os.kill(os.getpid(), signal.SIGKILL)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as parent:
+    with child(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as parent:
         assert parent.stdout is not None
         sleeper, *process_ids = map(int, parent.stdout.readline().split())
-    try:
         assert len(process_ids) == 2
-        assert wait_until(lambda: not any(map(running, process_ids)))
+        assert wait_until(lambda: not any(map(running, process_ids)), 20.0)
         assert running(sleeper)
-    finally:
-        for process_id in filter(running, [sleeper, *process_ids]):
-            os.kill(process_id, signal.SIGKILL)
 
 
 def run_python(arguments, script=None):
