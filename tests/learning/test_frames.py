@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -151,13 +151,6 @@ def test_bits_are_for_cells_of_two_values():
 
 
 def test_without_lz4_the_error_names_the_extra(monkeypatch):
-    real = builtins.__import__
-
-    def fake(name, *args, **kwargs):
-        if name.startswith("lz4"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", fake)
+    monkeypatch.setitem(sys.modules, "lz4.block", None)
     with pytest.raises(MissingExtraError, match=r"adalook\[learn\]"):
         LZ4()

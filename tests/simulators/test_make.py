@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import sys
 from typing import Any
 
 import gymnasium
@@ -11,7 +12,8 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.simulators import extras
+from adalook.simulators.ale import emulator
+from adalook.simulators.gym.snapshot import gymnasium_package
 from adalook.simulators.make import make_simulator
 from tests.simulators.worlds import make
 
@@ -69,13 +71,9 @@ def test_unknown_options_are_refused() -> None:
 
 @pytest.mark.parametrize(("name", "package"), [("ALE/Pong-v5", "ale_py"), ("CartPole-v1", "gymnasium")])
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
-    def missing(wanted: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {wanted!r}", name=wanted)
-
-    from adalook.simulators.ale import emulator
-
     emulator._roms.cache_clear()
-    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    gymnasium_package.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=rf"needs the package '{package}'.*pip install 'adalook\[search\]'"):
         make_simulator(name)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from adalook.errors import AdalookError, ArgumentError, FileError, MissingExtraError
+from adalook._extras import import_extra
+from adalook.errors import AdalookError, ArgumentError, FileError
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -87,10 +88,7 @@ def _from_zoo(name: str, given: dict[str, str]) -> MDP:
 
 
 def _from_gym(name: str, given: dict[str, str]) -> MDP:
-    try:
-        import gymnasium
-    except ImportError:
-        raise MissingExtraError("gymnasium", "gym", f"gym:{name}") from None
+    gymnasium = import_extra("gymnasium", extra="gym", purpose=f"gym:{name}")
     from adalook.mdp.model import MDP
 
     discount = _number(given.pop("discount", "0.99"), float, f"gym:{name}: discount")

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from adalook import __version__
-from adalook.errors import MissingExtraError
+from adalook._extras import import_extra
 from adalook.experiments.engines.base import ONE_THREAD, EngineError, Finished, check_workers, run_timed
 from adalook.experiments.engines.processes import available_cores
 from adalook.experiments.store import versions
@@ -81,10 +81,7 @@ def _connected(address: str | None, workers: int | None) -> Any:
         _knock(address)
     for name, value in (QUIET if address is not None else QUIET | LOOPBACK).items():
         os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "ray", "the engine ray") from None
+    ray = import_extra("ray", extra="ray", purpose="the engine ray")
     options: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": logging.ERROR,

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook.errors import ArgumentError, MissingExtraError
+from adalook._extras import import_extra
+from adalook.errors import ArgumentError
 from adalook.learning.replay.frame_storage import SEGMENT_FRAMES, BlobStorage, Frames, RowStorage, Storage
 from adalook.storage.serializer import ByteArray
 
@@ -110,12 +111,9 @@ class LZ4:
     name = "lz4"
 
     def __init__(self) -> None:
-        try:
-            import lz4.block
-        except ImportError:
-            raise MissingExtraError("lz4", extra="learn", purpose="compressing replay frames") from None
-        self._compress = lz4.block.compress
-        self._decompress = lz4.block.decompress
+        block = import_extra("lz4.block", extra="learn", purpose="compressing replay frames")
+        self._compress = block.compress
+        self._decompress = block.decompress
 
     def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
         """A quarter of the raw frames: above the mean of every Atari game measured (docs/replay.md)."""

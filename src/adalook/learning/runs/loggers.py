@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from adalook.errors import MissingExtraError
+from adalook._extras import import_extra
 from adalook.learning.env_pool import Episode
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.progress import QUANTILES, Summary
@@ -171,12 +171,11 @@ class _Events:
     """The events of one phase. There is no file before there is an event."""
 
     def __init__(self, directory: Path, first_step: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise MissingExtraError("tensorboard", extra="learn", purpose="logging for TensorBoard") from None
+        tensorboard = import_extra(
+            "torch.utils.tensorboard", extra="learn", purpose="logging for TensorBoard", package="tensorboard"
+        )
         # What came after `first_step` is hidden; what was written at it stays.
-        self._open: Callable[[], Any] = partial(SummaryWriter, str(directory), purge_step=first_step + 1)
+        self._open: Callable[[], Any] = partial(tensorboard.SummaryWriter, str(directory), purge_step=first_step + 1)
         self._writer: Any = None
         self._before: tuple[int, float] | None = None
 

@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import lzma
+import sys
 import tarfile
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.errors import FileError, MissingExtraError
+from adalook._extras import import_extra
+from adalook.errors import FileError
 from adalook.mdp import files
 from adalook.storage import files as disk
 
@@ -43,11 +45,9 @@ DEFAULT_BITS = {
 
 def load_umbi() -> Any:
     """The package umbi, or an error that says how to get it."""
-    try:
-        import umbi.binary
-        import umbi.umb.index
-    except ImportError as error:
-        raise MissingExtraError("umbi", "umb", "reading and writing UMB files") from error
+    for module in ("umbi.binary", "umbi.umb.index"):
+        import_extra(module, extra="umb", purpose="reading and writing UMB files")
+    umbi = sys.modules["umbi"]
     # umbi logs what we turn into errors; without any handler that would go to the screen.
     logger = logging.getLogger("umbi")
     if not logger.handlers:

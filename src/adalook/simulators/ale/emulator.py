@@ -6,9 +6,9 @@ import difflib
 from functools import cache
 from typing import Any
 
+from adalook._extras import import_extra
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale.frames import Lens
-from adalook.simulators.extras import need
 from adalook.storage.serializer import damaged_error
 
 
@@ -21,7 +21,7 @@ class Emulator:
 
     def __init__(self, game: str, frame_skip: int) -> None:
         self.rom = rom_of(game)
-        ale_py = need("ale_py", f"the game {game}")
+        ale_py = import_extra("ale_py", extra="search", purpose=f"the game {game}")
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         ale = ale_py.ALEInterface()
         ale.setFloat("repeat_action_probability", 0.0)
@@ -104,7 +104,7 @@ class Emulator:
 @cache
 def _roms() -> dict[str, str]:
     """Name in ids to ROM, for the games one person can play."""
-    ale_py = need("ale_py", "an Atari game")
+    ale_py = import_extra("ale_py", extra="search", purpose="an Atari game")
     names = {rom.title().replace("_", ""): rom for rom in ale_py.roms.get_all_rom_ids()}
     supported = ale_py.ALEInterface.isSupportedROM
     return {name: rom for name, rom in names.items() if supported(ale_py.roms.get_rom_path(rom)) is not None}

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adalook._extras import import_extra
 from adalook.errors import SimulatorError
-from adalook.simulators.extras import need
 from adalook.simulators.generator_state import SOURCES, GeneratorState, checked, is_plain, put, reseed, state_of
 from adalook.simulators.randomness import Randomness
 
@@ -96,13 +96,14 @@ def _is_place(place: Any) -> bool:
 
 
 @cache
-def _environment() -> Any:
-    return need("gymnasium", "a Gymnasium environment").Env
+def gymnasium_package() -> Any:
+    """Return the package gymnasium, or raise `MissingExtraError`."""
+    return import_extra("gymnasium", extra="search", purpose="a Gymnasium environment")
 
 
 def layers_of(env: Any) -> Iterator[Any]:
     """The object and what it wraps, outermost first."""
-    kind = _environment()
+    kind = gymnasium_package().Env
     while isinstance(env, kind):
         yield env
         env = vars(env).get("env")
@@ -111,7 +112,7 @@ def layers_of(env: Any) -> Iterator[Any]:
 def _is_state(layer: Any, key: str, value: Any) -> bool:
     """Whether steps may change an attribute whose name is among `NOT_STATE`."""
     if key == "env":
-        return not isinstance(value, _environment())
+        return not isinstance(value, gymnasium_package().Env)
     if key == "P":  # a transition table takes milliseconds to copy; under this name others keep what they like
         return not (
             isinstance(value, dict) and any(kind.__module__.startswith(_TOY_TEXT) for kind in type(layer).__mro__)

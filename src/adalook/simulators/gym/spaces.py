@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError, SimulatorError
-from adalook.simulators.extras import need
-from adalook.simulators.gym.snapshot import layers_of
+from adalook.simulators.gym.snapshot import gymnasium_package, layers_of
 
 _WATCHERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
 """Wrappers that only watch a live world."""
@@ -18,13 +17,13 @@ _WATCHERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
 
 def known_ids() -> list[str]:
     """The ids that `gymnasium.make` knows, apart from those of games that have simulators of their own."""
-    registry = need("gymnasium", "a Gymnasium environment").registry
+    registry = gymnasium_package().registry
     return [name for name, spec in registry.items() if not str(spec.entry_point).startswith(("ale_py", "minatar"))]
 
 
 def two_of(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Two environments that share nothing, from one or from an id."""
-    gymnasium = need("gymnasium", "a Gymnasium environment")
+    gymnasium = gymnasium_package()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about newer versions; whatever is fatal comes as an error too
         if isinstance(env, str):
@@ -88,7 +87,7 @@ def observations(name: str, space: Any) -> tuple[tuple[int, ...], np.dtype[Any]]
 
 def suspects(env: Any) -> str:
     """Which parts of an environment are known to begin anew when copied."""
-    ez_pickle = need("gymnasium", "a Gymnasium environment").utils.EzPickle
+    ez_pickle = gymnasium_package().utils.EzPickle
     found = [
         f"'{key}' ({type(value).__name__})"
         for layer in layers_of(env)
