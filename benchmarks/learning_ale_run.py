@@ -17,15 +17,15 @@ from typing import Any
 import adalook as al
 from adalook.learning.agents.base import Agent
 from adalook.learning.config import Config, atari
-from adalook.learning.runs.config_file import DESCRIPTION
-from adalook.learning.runs.options import Habits
-from adalook.learning.runs.run import go_on, start
+from adalook.learning.runs.directory import CONFIG_FILE
+from adalook.learning.runs.options import RunOptions
+from adalook.learning.runs.run import resume_run, start_run
 from benchmarks.child import resident_bytes
 
 Record = dict[str, Any]
 
 SAMPLES = "samples.jsonl"
-HABITS = Habits(evaluation_episodes=0, checkpoint_period_seconds=300.0, progress=False)
+OPTIONS = RunOptions(evaluation_episodes=0, checkpoint_period_seconds=300.0, progress=False)
 
 
 def config() -> Config:
@@ -80,13 +80,13 @@ def main() -> int:
         agent = al.QLDQN(env, config())
     else:
         agent = al.DQN(env, config(), depth=job["depth"])
-    if not (run / DESCRIPTION).exists():
-        start(run, agent)
+    if not (run / CONFIG_FILE).exists():
+        start_run(run, agent)
     _ = agent.trainer  # made here, not by the thread
     seconds = 60.0 * job["minutes"]
     samples = Samples(agent, run / SAMPLES, period_seconds=min(60.0, seconds / 15.0))
     samples.start()
-    outcome = go_on(run, seconds=seconds, habits=HABITS, agent=agent)
+    outcome = resume_run(run, seconds=seconds, options=OPTIONS, agent=agent)
     samples.stop()
     return 3 if outcome.interrupted else 0
 

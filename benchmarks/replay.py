@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook.learning.replay.buffer import Replay
 from adalook.learning.replay.codecs import LZ4, Bits
-from adalook.learning.runs.checkpoint import RunDirectory
+from adalook.learning.runs.directory import RunDirectory
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
 

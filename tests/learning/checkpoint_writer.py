@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.learning.runs.checkpoint import RunDirectory
+from adalook.learning.runs.directory import RunDirectory
 from adalook.storage.serializer import Segment
 
 

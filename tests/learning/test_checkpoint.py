@@ -16,7 +16,7 @@ import pytest
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.replay.buffer import Replay
 from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
-from adalook.learning.runs.checkpoint import RunDirectory, load_newest
+from adalook.learning.runs.directory import RunDirectory, load_newest
 from adalook.storage.serializer import Segment, serialize
 from tests.learning import checkpoint_writer
 from tests.learning.checkpoint_writer import state_of, steps_in
@@ -187,7 +187,7 @@ def test_a_write_that_stops_half_way_leaves_the_last_checkpoint(tmp_path):
 
 
 def test_two_processes_cannot_use_one_run(tmp_path):
-    source = "import sys; from adalook.learning.runs.checkpoint import RunDirectory; RunDirectory(sys.argv[1])"
+    source = "import sys; from adalook.learning.runs.directory import RunDirectory; RunDirectory(sys.argv[1])"
     command = [sys.executable, "-c", source, str(tmp_path)]
     with RunDirectory(tmp_path) as run:
         run.save(1, state_of(1))
@@ -210,7 +210,7 @@ def kill_writers(run_path, kills, seed):
             time.sleep(rng.uniform(0, 0.15))
             writer.kill()
             said = [reported + 1, *map(int, writer.stdout.read().splitlines())]
-        found = load_newest(run_path, report=pytest.fail)
+        found = load_newest(run_path, on_damage=pytest.fail)
         assert found.step in (said[-1], said[-1] + 1)  # killed between being safe and saying so
         assert steps_in(found.state) == {found.step}
         reported = found.step

@@ -114,7 +114,7 @@ def test_a_resumed_run_refuses_another_world_or_agent_even_if_they_are_the_usual
     assert main(["train", *same, "--resume", run, "--steps", "16"]) == 0
 
 
-def test_a_resumed_run_keeps_its_habits_until_it_is_told_of_others(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_options_until_it_is_told_of_others(tmp_path: Path) -> None:
     flags = ["--report-period-steps", "16", "--evaluation-period-steps", "40", "--evaluation-episodes", "1"]
     for name, stops in (("whole", ["96"]), ("parts", ["56", "96"])):
         run = str(tmp_path / name)
@@ -125,8 +125,8 @@ def test_a_resumed_run_keeps_its_habits_until_it_is_told_of_others(tmp_path: Pat
     assert logs["parts"] == logs["whole"]
     assert not (tmp_path / "parts" / "tensorboard").exists()
     assert main(["train", "--resume", run, "--steps", "104", "--tensorboard", "--report-period-steps", "8"]) == 0
-    habits = json.loads((tmp_path / "parts" / "habits.json").read_text())
-    assert (habits["tensorboard"], habits["report_period_steps"], habits["evaluation_period_steps"]) == (True, 8, 40)
+    options = json.loads((tmp_path / "parts" / "options.json").read_text())
+    assert (options["tensorboard"], options["report_period_steps"], options["evaluation_period_steps"]) == (True, 8, 40)
     assert (tmp_path / "parts" / "tensorboard").exists()
 
 

@@ -17,8 +17,8 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config, atari, config_for, minatar, tabular, vector
-from adalook.learning.runs.config_file import DESCRIPTION
-from adalook.learning.runs.options import Habits
+from adalook.learning.runs.directory import CONFIG_FILE
+from adalook.learning.runs.options import RunOptions
 from adalook.learning.runs.run import load_agent
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
@@ -117,31 +117,31 @@ def test_unknown_settings_are_refused() -> None:
 
 
 @pytest.mark.parametrize("key", ["agent", "env", "seed", "config", "depth"])
-def test_a_description_that_lacks_something_is_named_with_it(key: str, tmp_path: Path) -> None:
+def test_a_run_config_that_lacks_something_is_named_with_it(key: str, tmp_path: Path) -> None:
     DQN("FrozenLake-v1", depth=1).save(tmp_path)
-    description = json.loads((tmp_path / DESCRIPTION).read_text())
-    del description[key]
-    (tmp_path / DESCRIPTION).write_text(json.dumps(description))
-    with pytest.raises(FileError, match=rf"{DESCRIPTION} has no '{key}'"):
+    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    del run_config[key]
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config))
+    with pytest.raises(FileError, match=rf"{CONFIG_FILE} has no '{key}'"):
         load_agent(tmp_path)
 
 
 @pytest.mark.parametrize(("made", "said"), [("dqn", "qldqn"), ("qldqn", "dqn")])
-def test_a_description_of_another_kind_of_agent_is_refused(made: str, said: str, tmp_path: Path) -> None:
+def test_a_run_config_of_another_kind_of_agent_is_refused(made: str, said: str, tmp_path: Path) -> None:
     agent = DQN("FrozenLake-v1", depth=1) if made == "dqn" else al.QLDQN("FrozenLake-v1")
     agent.save(tmp_path)
-    description = json.loads((tmp_path / DESCRIPTION).read_text())
-    (tmp_path / DESCRIPTION).write_text(json.dumps(description | {"agent": said, "depth": 1}))
-    with pytest.raises(FileError, match=f"is of another agent than {DESCRIPTION} says: expected {said}, got {made}"):
+    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config | {"agent": said, "depth": 1}))
+    with pytest.raises(FileError, match=f"is of another agent than {CONFIG_FILE} says: expected {said}, got {made}"):
         load_agent(tmp_path)
 
 
 def test_another_number_of_worlds_than_was_saved_is_refused(tmp_path: Path) -> None:
     mdp = al.zoo.chain(n=5)
     DQN(mdp, dataclasses.replace(config_for(mdp), num_envs=4)).save(tmp_path)
-    description = json.loads((tmp_path / DESCRIPTION).read_text())
-    description["config"]["num_envs"] = 3
-    (tmp_path / DESCRIPTION).write_text(json.dumps(description))
+    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    run_config["config"]["num_envs"] = 3
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config))
     with pytest.raises(ArgumentError, match=r"expected num_envs = 4, got num_envs = 3"):
         load_agent(tmp_path, mdp)
 
@@ -227,7 +227,7 @@ def test_epsilon_falls_in_a_straight_line_and_stays() -> None:
     assert [round(config.epsilon(step), 6) for step in (0, 50, 100, 1000)] == [1.0, 0.6, 0.2, 0.2]
 
 
-@pytest.mark.parametrize("kind", [Config, Habits])
+@pytest.mark.parametrize("kind", [Config, RunOptions])
 def test_every_setting_has_a_comment(kind: type) -> None:
     comments = comments_on(kind)
     assert set(comments) == {field.name for field in dataclasses.fields(kind)}

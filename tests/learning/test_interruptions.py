@@ -28,7 +28,7 @@ def test_ctrl_c_ends_the_round_first(overlap: bool) -> None:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        agent.learn(steps=300, consumers=[press])
+        agent.learn(steps=300, callbacks=[press])
     assert agent.step == 120
     assert fingerprint(agent.learn(steps=80)) == fingerprint(whole.learn(steps=200))
 

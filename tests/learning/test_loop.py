@@ -18,10 +18,11 @@ from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.env_pool import EnvPool, Episode
 from adalook.learning.learner import Update
-from adalook.learning.runs.callbacks import EverySeconds, EverySteps, Reporter
-from adalook.learning.runs.loggers import JsonLines, ProgressLine, RunLog, TensorBoard
-from adalook.learning.runs.progress import Tally
-from adalook.learning.runs.run import Habits, go_on, start
+from adalook.learning.runs.callbacks import EverySeconds, EverySteps, ProgressCallback
+from adalook.learning.runs.loggers import JsonlFile, JsonlLogger, ProgressBar, TensorBoardLogger
+from adalook.learning.runs.options import RunOptions
+from adalook.learning.runs.progress import ProgressStatistics
+from adalook.learning.runs.run import resume_run, start_run
 from adalook.learning.training import Round
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, small_config
@@ -72,25 +73,25 @@ def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:
 
 
 def test_a_tally_adds_up_and_begins_anew() -> None:
-    tally = Tally()
-    tally.add(round_of(8))
-    summary = tally.close(round_of(8))
+    statistics = ProgressStatistics()
+    statistics.add(round_of(8))
+    summary = statistics.summarize(round_of(8))
     assert (summary.episodes, summary.mean_score, summary.mean_episode_steps) == (1, 3.0, 10.0)
     assert (summary.updates, summary.loss, summary.mean_value) == (2, 1.0, 1.5)
     assert summary.depths == {1: 1, 2: 1}
     assert summary.distances[1] == pytest.approx((0.3, 0.5, 0.7))
     assert summary.merged_share == 0.25
-    empty = tally.close(round_of(16))
+    empty = statistics.summarize(round_of(16))
     assert (empty.episodes, empty.mean_score, empty.loss, empty.merged_share) == (0, None, None, None)
 
 
 def test_a_tally_goes_on_from_its_state() -> None:
-    first, second = Tally(), Tally()
+    first, second = ProgressStatistics(), ProgressStatistics()
     first.add(round_of(8))
     second.load_state(json.loads(json.dumps(first.state()["scores"])) and first.state())
     first.add(round_of(16))
     second.add(round_of(16))
-    assert first.close(round_of(16)) == second.close(round_of(16))
+    assert first.summarize(round_of(16)) == second.summarize(round_of(16))
 
 
 def test_steps_are_due_once_per_multiple_whatever_the_stride() -> None:
@@ -115,8 +116,8 @@ def test_seconds_are_due_when_they_have_passed() -> None:
 
 
 def test_the_log_has_episodes_and_progress_and_no_clock(tmp_path: Path) -> None:
-    log = RunLog(tmp_path)
-    reporter = Reporter([log], period_steps=16)
+    log = JsonlLogger(tmp_path)
+    reporter = ProgressCallback([log], period_steps=16)
     for step in (8, 16):
         reporter(round_of(step, seconds=step * 1.5))
     log.close()
@@ -128,8 +129,8 @@ def test_the_log_has_episodes_and_progress_and_no_clock(tmp_path: Path) -> None:
 
 
 def test_no_report_is_of_two_phases(tmp_path: Path) -> None:
-    log = RunLog(tmp_path)
-    reporter = Reporter([log], period_steps=16)
+    log = JsonlLogger(tmp_path)
+    reporter = ProgressCallback([log], period_steps=16)
     reporter(round_of(8, phase="prior", decisions=[Decision(0, 0)]))
     reporter(round_of(16, phase="prior", decisions=[Decision(0, 0)]))
     reporter(round_of(24, phase="prior", decisions=[Decision(0, 0)], last_of_phase=True))
@@ -142,18 +143,18 @@ def test_no_report_is_of_two_phases(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_closed_says_which() -> None:
-    log = JsonLines(Path("/dev/full"))  # takes all, until it is flushed
+    log = JsonlFile(Path("/dev/full"))  # takes all, until it is flushed
     log.write({"a": 1})
     with pytest.raises(FileError, match="cannot write /dev/full: got No space left on device"):
         log.close()
 
 
 def test_a_log_goes_back_to_its_place(tmp_path: Path) -> None:
-    log = JsonLines(tmp_path / "x.jsonl")
+    log = JsonlFile(tmp_path / "x.jsonl")
     log.write({"a": 1})
-    place = log.place()
+    length = log.sync()
     log.write({"a": 2})
-    log.go_back(place)
+    log.truncate(length)
     log.write({"a": 3})
     log.close()
     assert (tmp_path / "x.jsonl").read_text() == '{"a": 1}\n{"a": 3}\n'
@@ -162,8 +163,8 @@ def test_a_log_goes_back_to_its_place(tmp_path: Path) -> None:
 def test_tensorboard_has_cleanrl_names(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    board = TensorBoard(tmp_path / "events")
-    reporter = Reporter([board], period_steps=8)
+    board = TensorBoardLogger(tmp_path / "events")
+    reporter = ProgressCallback([board], period_steps=8)
     for step in (8, 16):
         reporter(round_of(step, seconds=step / 4))
     board.close()
@@ -179,8 +180,8 @@ def test_tensorboard_has_cleanrl_names(tmp_path: Path) -> None:
 def test_the_progress_line_says_how_far_it_is() -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=150)
-    with ProgressLine(last_step=32, last_second=float("inf"), console=console) as line:
-        Reporter([line], period_steps=8)(round_of(8))
+    with ProgressBar(max_steps=32, max_seconds=float("inf"), console=console) as line:
+        ProgressCallback([line], period_steps=8)(round_of(8))
     assert "step 8" in text.getvalue()
     assert "score 3.00" in text.getvalue()
     assert "1:50% 2:50%" in text.getvalue()
@@ -189,8 +190,8 @@ def test_the_progress_line_says_how_far_it_is() -> None:
 def test_the_progress_line_forgets_what_the_prior_scored() -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=150)
-    with ProgressLine(last_step=32, last_second=float("inf"), console=console) as line:
-        reporter = Reporter([line], period_steps=8)
+    with ProgressBar(max_steps=32, max_seconds=float("inf"), console=console) as line:
+        reporter = ProgressCallback([line], period_steps=8)
         reporter(round_of(8, phase="prior", episodes=[Episode(99.0, 1)], last_of_phase=True))
         reporter(round_of(8))
     assert "agent step 8" in text.getvalue()
@@ -198,14 +199,14 @@ def test_the_progress_line_forgets_what_the_prior_scored() -> None:
 
 
 def test_training_needs_an_end(tmp_path: Path) -> None:
-    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
     with pytest.raises(ArgumentError, match="needs an end"):
-        go_on(tmp_path / "run")
+        resume_run(tmp_path / "run")
 
 
 def test_seconds_are_seconds_of_training(tmp_path: Path) -> None:
-    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
-    outcome = go_on(tmp_path / "run", seconds=0.5, habits=Habits(tensorboard=False, progress=False))
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    outcome = resume_run(tmp_path / "run", seconds=0.5, options=RunOptions(tensorboard=False, progress=False))
     assert 0.5 <= outcome.seconds < 5
-    again = go_on(tmp_path / "run", seconds=0.5, habits=Habits(tensorboard=False, progress=False))
+    again = resume_run(tmp_path / "run", seconds=0.5, options=RunOptions(tensorboard=False, progress=False))
     assert (again.step, again.seconds) == (outcome.step, outcome.seconds)

@@ -26,7 +26,7 @@ def flat_replay(capacity=50, max_depth=3):
     return Replay(capacity, (4, 5, 5), np.dtype(bool), max_depth=max_depth)
 
 
-def film(n, seed=0):
+def gif(n, seed=0):
     """(n, 6, 6) frames of one game, no two equal."""
     frames = np.random.default_rng(seed).integers(0, 3, (n, 6, 6), np.uint8)
     frames[:, 0, :3] = np.arange(n)[:, None] // [1, 256, 65536] % 256
@@ -34,8 +34,8 @@ def film(n, seed=0):
 
 
 def play_along(replay, steps, seed=0):
-    """Transitions along one film, whose leaves are later stacks of it; returns the arguments of every `add`."""
-    frames, rng = film(steps + 10, seed), np.random.default_rng(seed)
+    """Transitions along one gif, whose leaves are later stacks of it; returns the arguments of every `add`."""
+    frames, rng = gif(steps + 10, seed), np.random.default_rng(seed)
     added = []
     for t in range(steps):
         depth = int(rng.integers(0, replay.max_depth + 1))
@@ -118,14 +118,14 @@ def test_a_leaf_shares_the_frames_of_its_root_and_of_later_roots():
 
 
 def test_several_transitions_of_one_step_share_their_frames():
-    replay, frames = stacked_replay(), film(10)
+    replay, frames = stacked_replay(), gif(10)
     for depth in (1, 2, 3):
         replay.add(frames[:4], 0, 0.0, frames[depth : depth + 4], depth, False)
     assert replay.frames_stored == 7
 
 
 def test_truncation_is_not_termination():
-    replay, frames = stacked_replay(), film(10)
+    replay, frames = stacked_replay(), gif(10)
     replay.add(frames[:4], 0, 0.0, frames[1:5], 1, terminated=False)
     assert replay.sample(np.random.default_rng(0), 1).terminated.tolist() == [False]
 

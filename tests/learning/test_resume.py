@@ -17,11 +17,12 @@ from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.runs.callbacks import EVALUATION_SEEDS
-from adalook.learning.runs.run import Habits, go_on, load_agent, start
+from adalook.learning.runs.options import RunOptions
+from adalook.learning.runs.run import load_agent, resume_run, start_run
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 from tests.processes import child, wait_until
 
-HABITS = Habits(
+OPTIONS = RunOptions(
     report_period_steps=50,
     evaluation_period_steps=300,
     evaluation_episodes=2,
@@ -47,9 +48,9 @@ def train(
     directory: Path, kind: str, stops: list[int], last: int = LAST_STEP, env: str = BREAKOUT, **changes: Any
 ) -> tuple[Any, bytes]:
     """The state and the log of a run that was stopped and resumed at `stops`."""
-    start(directory, agent_of(kind, env, **changes))
+    start_run(directory, agent_of(kind, env, **changes))
     for each in [*stops, last]:
-        go_on(directory, steps=each, habits=HABITS)
+        resume_run(directory, steps=each, options=OPTIONS)
     return fingerprint(load_agent(directory)), (directory / "log.jsonl").read_bytes()
 
 
@@ -97,13 +98,13 @@ def test_a_stop_while_the_prior_is_trained_changes_nothing(tmp_path: Path) -> No
 
 
 def test_what_was_logged_after_the_checkpoint_is_cut_off(tmp_path: Path) -> None:
-    start(tmp_path / "run", agent_of("dqn0"))
-    go_on(tmp_path / "run", steps=200, habits=HABITS)
+    start_run(tmp_path / "run", agent_of("dqn0"))
+    resume_run(tmp_path / "run", steps=200, options=OPTIONS)
     log = tmp_path / "run" / "log.jsonl"
     kept = log.read_bytes()
     with log.open("ab") as file:
         file.write(b'{"kind": "episode", "written": "by a run that died before its next checkpo')
-    go_on(tmp_path / "run", steps=200, habits=HABITS)
+    resume_run(tmp_path / "run", steps=200, options=OPTIONS)
     assert log.read_bytes() == kept
 
 
@@ -124,16 +125,16 @@ def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) 
 
 
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
-    start(tmp_path / "run", agent_of("dqn0"))
+    start_run(tmp_path / "run", agent_of("dqn0"))
     with pytest.raises(FileError, match="holds a run already"):
-        start(tmp_path / "run", agent_of("dqn0"))
+        start_run(tmp_path / "run", agent_of("dqn0"))
 
 
 def test_the_best_agent_is_kept_and_plays_as_it_did(tmp_path: Path) -> None:
     import json
 
-    start(tmp_path / "run", agent_of("qldqn"))
-    go_on(tmp_path / "run", steps=LAST_STEP, habits=HABITS)
+    start_run(tmp_path / "run", agent_of("qldqn"))
+    resume_run(tmp_path / "run", steps=LAST_STEP, options=OPTIONS)
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     evaluations = [line for line in lines if line["kind"] == "evaluation"]
     assert [line["step"] for line in evaluations] == [300, 600, 900]

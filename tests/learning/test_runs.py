@@ -14,13 +14,13 @@ from adalook.cli.main import main
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.runs.checkpoint import RunDirectory, load_newest
-from adalook.learning.runs.options import Habits, read_habits, write_habits
-from adalook.learning.runs.run import _Session, go_on, load_agent, start
+from adalook.learning.runs.directory import RunDirectory, load_newest
+from adalook.learning.runs.options import RunOptions, read_options, write_options
+from adalook.learning.runs.run import _Session, load_agent, resume_run, start_run
 from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
-OFTEN = Habits(
+OFTEN = RunOptions(
     report_period_steps=20,
     evaluation_period_steps=100,
     evaluation_episodes=1,
@@ -36,16 +36,16 @@ def lines_of(directory: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, how: Any) -> None:
-    """Call `how` when the first round of this step was heard by all."""
-    hear = _Session.hear
+    """Call `how` when the first round of this step was passed to all callbacks."""
+    on_round = _Session.on_round
 
-    def hear_and_stop(session: _Session, done: Round) -> None:
-        hear(session, done)
+    def on_round_and_stop(session: _Session, done: Round) -> None:
+        on_round(session, done)
         if done.step == step:
-            monkeypatch.setattr(_Session, "hear", hear)
+            monkeypatch.setattr(_Session, "on_round", on_round)
             how()
 
-    monkeypatch.setattr(_Session, "hear", hear_and_stop)
+    monkeypatch.setattr(_Session, "on_round", on_round_and_stop)
 
 
 def die() -> None:
@@ -55,7 +55,7 @@ def die() -> None:
 def test_what_an_agent_saved_goes_on(tmp_path: Path) -> None:
     agent = DQN(BREAKOUT, small_config(), seed=3)
     agent.learn(steps=210).save(tmp_path / "run")
-    go_on(tmp_path / "run", steps=300, habits=OFTEN)
+    resume_run(tmp_path / "run", steps=300, options=OFTEN)
     assert fingerprint(load_agent(tmp_path / "run")) == fingerprint(
         DQN(BREAKOUT, small_config(), seed=3).learn(steps=300)
     )
@@ -65,26 +65,26 @@ def test_what_an_agent_saved_goes_on(tmp_path: Path) -> None:
 
 def test_the_best_of_a_run_cannot_be_trained(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    start(run, DQN(BREAKOUT, small_config()))
-    go_on(run, steps=100, habits=OFTEN)
+    start_run(run, DQN(BREAKOUT, small_config()))
+    resume_run(run, steps=100, options=OFTEN)
     before = sorted((run / "best").rglob("*"))
-    with pytest.raises(FileError, match=rf"holds only what an agent plays by.*--resume {run}\."):
-        go_on(run / "best", steps=200)
+    with pytest.raises(FileError, match=rf"holds only the policy of an agent.*--resume {run}\."):
+        resume_run(run / "best", steps=200)
     assert sorted((run / "best").rglob("*")) == before
 
 
 def test_the_best_score_outlives_a_time_without_evaluations(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    start(run, DQN(BREAKOUT, small_config()))
-    go_on(run, steps=100, habits=OFTEN)
+    start_run(run, DQN(BREAKOUT, small_config()))
+    resume_run(run, steps=100, options=OFTEN)
     stored = _newest(run)
-    stored["consumers"]["evaluation"]["best_score"] = 1e6
+    stored["callbacks"]["evaluation"]["best_score"] = 1e6
     with RunDirectory(run) as directory:
         directory.save(101, stored)
     kept = sorted((run / "best").rglob("*"))
     for steps, episodes in ((250, 0), (420, 1)):
-        go_on(run, steps=steps, habits=dataclasses.replace(OFTEN, evaluation_episodes=episodes))
-    assert _newest(run)["consumers"]["evaluation"]["best_score"] == 1e6
+        resume_run(run, steps=steps, options=dataclasses.replace(OFTEN, evaluation_episodes=episodes))
+    assert _newest(run)["callbacks"]["evaluation"]["best_score"] == 1e6
     assert sorted((run / "best").rglob("*")) == kept
     assert [line["step"] for line in lines_of(run, "evaluation")] == [100, 300, 400]  # on their dates
 
@@ -95,44 +95,44 @@ def _newest(run: Path) -> Any:
     return newest.state
 
 
-def test_a_run_that_is_resumed_without_a_word_is_watched_as_before(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_without_a_word_logs_as_before(tmp_path: Path) -> None:
     for name, stops in (("whole", [200]), ("parts", [90, 200])):
-        start(tmp_path / name, DQN(BREAKOUT, small_config(), seed=1))
+        start_run(tmp_path / name, DQN(BREAKOUT, small_config(), seed=1))
         for number, stop in enumerate(stops):
-            go_on(tmp_path / name, steps=stop, habits=None if number else OFTEN)
+            resume_run(tmp_path / name, steps=stop, options=None if number else OFTEN)
     assert (tmp_path / "parts" / "log.jsonl").read_bytes() == (tmp_path / "whole" / "log.jsonl").read_bytes()
 
 
-def test_new_habits_are_kept_from_then_on(tmp_path: Path) -> None:
+def test_new_options_are_kept_from_then_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    start(run, DQN(BREAKOUT, small_config()))
-    go_on(run, steps=100, habits=OFTEN)
-    go_on(run, steps=200, habits=Habits(report_period_steps=8, evaluation_episodes=0, tensorboard=False))
-    go_on(run, steps=212)
+    start_run(run, DQN(BREAKOUT, small_config()))
+    resume_run(run, steps=100, options=OFTEN)
+    resume_run(run, steps=200, options=RunOptions(report_period_steps=8, evaluation_episodes=0, tensorboard=False))
+    resume_run(run, steps=212)
     steps = [line["step"] for line in lines_of(run, "progress")]
     assert steps == [*range(20, 101, 20), *range(104, 212, 8)]
     assert not (run / "tensorboard").exists()
 
 
-def test_a_run_without_habits_has_the_usual_ones(tmp_path: Path) -> None:
-    assert read_habits(tmp_path) is None
-    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
-    go_on(tmp_path / "run", steps=4)
-    assert read_habits(tmp_path / "run") == Habits(progress=False)
+def test_a_run_without_options_has_the_defaults(tmp_path: Path) -> None:
+    assert read_options(tmp_path) is None
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    resume_run(tmp_path / "run", steps=4)
+    assert read_options(tmp_path / "run") == RunOptions(progress=False)
 
 
-def test_habits_are_read_as_they_were_written_but_for_the_line_of_progress(tmp_path: Path) -> None:
-    write_habits(tmp_path, Habits(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=True))
-    assert read_habits(tmp_path) == Habits(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=False)
+def test_options_are_read_as_they_were_written_but_for_the_progress_bar(tmp_path: Path) -> None:
+    write_options(tmp_path, RunOptions(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=True))
+    assert read_options(tmp_path) == RunOptions(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=False)
 
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"colour": 1}', '{"report_period_steps": 0}', '{"tensorboard": "no"}', "\xff"]
 )
-def test_damaged_habits_are_said_so(tmp_path: Path, text: str) -> None:
-    (tmp_path / "habits.json").write_text(text, encoding="latin-1")
-    with pytest.raises(FileError, match=r"habits\.json is damaged: got .*[^.]\. Remove it") as caught:
-        read_habits(tmp_path)
+def test_damaged_options_are_said_so(tmp_path: Path, text: str) -> None:
+    (tmp_path / "options.json").write_text(text, encoding="latin-1")
+    with pytest.raises(FileError, match=r"options\.json is damaged: got .*[^.]\. Remove it") as caught:
+        read_options(tmp_path)
     assert ".." not in str(caught.value)
 
 
@@ -149,18 +149,18 @@ def test_damaged_habits_are_said_so(tmp_path: Path, text: str) -> None:
         ("tensorboard", "yes"),
     ],
 )
-def test_habits_out_of_range_are_refused(name: str, value: Any) -> None:
+def test_options_out_of_range_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ArgumentError, match=f"{name} .*expected"):
-        Habits(**{name: value})
+        RunOptions(**{name: value})
 
 
 @pytest.mark.parametrize(
     "end", [{"steps": 0}, {"steps": -5, "seconds": 3.0}, {"seconds": 0.0}, {"seconds": float("nan")}]
 )
 def test_an_end_that_is_none_is_refused(tmp_path: Path, end: Any) -> None:
-    start(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
     with pytest.raises(ArgumentError, match="is wrong"):
-        go_on(tmp_path / "run", **end)
+        resume_run(tmp_path / "run", **end)
 
 
 def test_a_run_that_is_stopped_in_its_prior_says_how_far_that_is(
@@ -190,23 +190,23 @@ def test_tensorboard_shows_every_report_once_however_often_a_run_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    habits = Habits(report_period_steps=20, checkpoint_period_steps=60, evaluation_episodes=0, progress=False)
-    start(run, QLDQN(BREAKOUT, small_config(prior="train", prior_steps=160)))
+    options = RunOptions(report_period_steps=20, checkpoint_period_steps=60, evaluation_episodes=0, progress=False)
+    start_run(run, QLDQN(BREAKOUT, small_config(prior="train", prior_steps=160)))
     interrupt(monkeypatch, 100, die)  # the checkpoint is of step 60, events are there until 100
     with pytest.raises(RuntimeError, match="killed"):
-        go_on(run, steps=40, habits=habits)
+        resume_run(run, steps=40, options=options)
     for stop in (40, 100):  # the agent's 40 and 100 are fewer than the prior's 160
-        go_on(run, steps=stop)
+        resume_run(run, steps=stop)
     assert events_of(run / "tensorboard" / "prior") == list(range(20, 161, 20))
     assert events_of(run / "tensorboard") == list(range(20, 101, 20))
 
 
 def test_what_cannot_be_read_is_said_in_whole_sentences(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    start(run, DQN(BREAKOUT, small_config()))
-    go_on(run, steps=8, habits=OFTEN)
+    start_run(run, DQN(BREAKOUT, small_config()))
+    resume_run(run, steps=8, options=OFTEN)
     for path in (run / "checkpoints").glob("*/state.bin"):
         path.write_bytes(b"")
     with pytest.raises(FileError, match=r"no checkpoint of .* can be read") as caught:
-        go_on(run, steps=16)
+        resume_run(run, steps=16)
     assert ".." not in str(caught.value)

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from adalook.learning.config import config_for
-from adalook.learning.runs.config_file import FORMAT
+from adalook.learning.runs.directory import CONFIG_FORMAT
 
 BREAKOUT = "MinAtar/Breakout-v1"
 EPISODE_PERIOD, REPORT_PERIOD = 10, 100
 
 
 def run_config(agent: str = "qldqn", env: str = BREAKOUT, **settings: Any) -> dict[str, Any]:
-    about = {"format": FORMAT, "agent": agent, "env": env, "seed": 7, "config": config_for(env).to_plain() | settings}
+    config = config_for(env).to_plain() | settings
+    about = {"format": CONFIG_FORMAT, "agent": agent, "env": env, "seed": 7, "config": config}
     return about | ({"depth": 0} if agent == "dqn" else {})
 
 

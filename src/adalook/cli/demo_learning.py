@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adalook.learning.runs.options import Habits
+from adalook.learning.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,9 +24,9 @@ def show_learning(console: Console, directory: Path, seconds: float) -> None:
 
     from adalook.learning.agents.qldqn import QLDQN
     from adalook.learning.config import config_for
-    from adalook.learning.runs.config_file import DESCRIPTION
-    from adalook.learning.runs.episode_gif import Film
-    from adalook.learning.runs.run import go_on, load_agent, start
+    from adalook.learning.runs.directory import CONFIG_FILE
+    from adalook.learning.runs.episode_gif import EpisodeGif
+    from adalook.learning.runs.run import load_agent, resume_run, start_run
 
     config = dataclasses.replace(
         config_for(GAME), epsilon_anneal_steps=EXPLORING_STEPS, learning_starts_steps=FIRST_STEPS
@@ -34,23 +34,23 @@ def show_learning(console: Console, directory: Path, seconds: float) -> None:
     untrained = QLDQN(GAME, config, seed=0)
     console.print(f"\nQL-DQN on {GAME}, which chooses how deep to look state by state: {seconds:g} s of training …")
     trained_before = 0.0
-    if (directory / DESCRIPTION).exists():
+    if (directory / CONFIG_FILE).exists():
         trained_before = load_agent(directory).trainer.seconds
         console.print(f"(a run is there already, {trained_before:,.0f} s old: it goes on)")
     else:
-        start(directory, untrained)
-    habits = Habits(evaluation_episodes=0, tensorboard=False, progress=console.is_terminal)
-    outcome = go_on(directory, seconds=trained_before + seconds, habits=habits)
+        start_run(directory, untrained)
+    run_options = RunOptions(evaluation_episodes=0, tensorboard=False, progress=console.is_terminal)
+    outcome = resume_run(directory, seconds=trained_before + seconds, options=run_options)
     if outcome.interrupted:
         raise KeyboardInterrupt
-    agent, film = load_agent(directory), Film(max_frames=600)
+    agent, gif = load_agent(directory), EpisodeGif(max_frames=600)
     scores = {
         "random play": untrained.evaluate(EPISODES, epsilon=1.0),
         "untrained: its trees alone": untrained.evaluate(EPISODES),
-        f"after {outcome.seconds:,.0f} s, {outcome.step:,} steps": agent.evaluate(EPISODES, watcher=film),
+        f"after {outcome.seconds:,.0f} s, {outcome.step:,} steps": agent.evaluate(EPISODES, watcher=gif),
     }
     _print_scores(console, scores)
-    film.save(directory / "episode.gif")
+    gif.save(directory / "episode.gif")
     console.print(
         f"An episode, with the depth of every decision: {directory / 'episode.gif'}\n"
         f"More: adalook report {directory}; adalook train --resume {directory} --seconds 600",

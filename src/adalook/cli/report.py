@@ -122,10 +122,10 @@ def _names(places: Sequence[Path]) -> list[str]:
 
 
 def _load_run(place: Path, name: str, options: Report) -> TrainingRun:
-    from adalook.learning.runs.config_file import read_description
+    from adalook.learning.runs.directory import read_run_config
     from adalook.report.data.training_run import TrainingRun, read_run_log
 
-    config = read_description(place)
+    config = read_run_config(place)
     log = read_run_log(place)
     gallery, reason = _watch(place, log, options)
     return TrainingRun(name, config, _changed(config), log, gallery, reason)

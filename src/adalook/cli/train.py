@@ -1,6 +1,6 @@
 """`adalook train` and `adalook evaluate`: what they can be told, and what they do.
 
-Every setting of `Config` and `Habits` is a flag, and its help is the comment on it. What is not given is None: only so
+Every setting of `Config` and `RunOptions` is a flag, and its help is the comment on it. What is not given is None: so
 a resumed run can tell what it was asked to change. Nothing heavy is imported before it is needed, so that help and
 complaints come at once.
 """
@@ -22,10 +22,10 @@ import tyro
 
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config, atari, minatar, tabular, vector
-from adalook.learning.runs.options import Habits, read_habits
+from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
-    from adalook.learning.runs.run import Outcome
+    from adalook.learning.runs.run import RunResult
 
 DONE, INTERRUPTED = 0, 3
 
@@ -73,7 +73,7 @@ def _metavar(hint: Any) -> str | None:
 
 
 Settings: Any = _flags_for(Config, {"Atari": atari(), "MinAtar": minatar(), "vectors": vector(), "tables": tabular()})
-Watching: Any = _flags_for(Habits, {"every run": Habits()})
+Watching: Any = _flags_for(RunOptions, {"every run": RunOptions()})
 USUAL: dict[str, Any] = {"agent": "qldqn", "depth": 0, "seed": 0}
 """Of a new run, unless it is told otherwise."""
 
@@ -119,7 +119,7 @@ class Train:
     config: Annotated[Settings, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
         default_factory=Settings
     )
-    habits: Annotated[Watching, tyro.conf.OmitArgPrefixes] = dataclasses.field(default_factory=Watching)
+    run_options: Annotated[Watching, tyro.conf.OmitArgPrefixes] = dataclasses.field(default_factory=Watching)
 
 
 @dataclass(frozen=True)
@@ -151,38 +151,38 @@ def run_train(options: Train) -> int:
         raise ArgumentError("train needs a directory", expected="either --out RUN (new) or --resume RUN")
     if not options.steps and not options.seconds:
         raise ArgumentError("train needs an end", expected="--steps or --seconds, above 0")
-    from adalook.learning.runs.run import checked_ends, go_on, start
+    from adalook.learning.runs.run import resume_run, start_run, training_limits
 
     steps, seconds = options.steps or None, options.seconds or None
-    checked_ends(steps, seconds)
+    training_limits(steps, seconds)
     directory = Path(options.out or options.resume)
     agent = None
     if options.out:
-        habits = _habits(options, Habits())
+        run_options = _run_options(options, RunOptions())
         agent = _new_agent(options)
-        start(directory, agent)
+        start_run(directory, agent)
     else:
         _refuse_changes(options, directory)
-        habits = _habits(options, read_habits(directory) or Habits())
-    outcome = go_on(
+        run_options = _run_options(options, read_options(directory) or RunOptions())
+    outcome = resume_run(
         directory,
         steps=steps,
         seconds=seconds,
-        habits=habits,
+        options=run_options,
         agent=agent,
-        report=lambda message: print(f"adalook: {message}", file=sys.stderr),
+        on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
     )
     _print_outcome(outcome, directory)
     return INTERRUPTED if outcome.interrupted else DONE
 
 
-def _habits(options: Train, usual: Habits) -> Habits:
+def _run_options(options: Train, usual: RunOptions) -> RunOptions:
     """The usual ones but for the flags that are given. The line of progress is for people who watch."""
-    given = _given(options.habits)
+    given = _given(options.run_options)
     return dataclasses.replace(usual, **given | {"progress": given.get("progress", True) and sys.stderr.isatty()})
 
 
-def _print_outcome(outcome: Outcome, directory: Path) -> None:
+def _print_outcome(outcome: RunResult, directory: Path) -> None:
     if outcome.prior_steps:
         print(f"the prior has trained for {outcome.prior_steps:,} steps, the agent for none yet; run in {directory}")
     else:
@@ -197,9 +197,9 @@ def _print_outcome(outcome: Outcome, directory: Path) -> None:
 
 def _refuse_changes(options: Train, directory: Path) -> None:
     """A run goes on as it was begun: whatever says otherwise is a misunderstanding."""
-    from adalook.learning.runs.config_file import read_description
+    from adalook.learning.runs.directory import read_run_config
 
-    run = read_description(directory)
+    run = read_run_config(directory)
     given = {name: getattr(options, name) for name in USUAL if getattr(options, name) is not None}
     given |= {"env": options.env} if options.env else {}
     differing = [name for name, value in given.items() if run.get(name) != value]
@@ -231,7 +231,7 @@ def _new_agent(options: Train) -> Any:
 
 def run_evaluate(options: Evaluate) -> int:
     """`adalook evaluate`."""
-    from adalook.learning.runs.episode_gif import Film
+    from adalook.learning.runs.episode_gif import EpisodeGif
     from adalook.learning.runs.run import load_agent
 
     if options.epsilon is not None and not 0.0 <= options.epsilon <= 1.0:
@@ -239,11 +239,11 @@ def run_evaluate(options: Evaluate) -> int:
     if options.gif and not Path(options.gif).parent.is_dir():
         folder = Path(options.gif).parent
         raise FileError(f"cannot write {options.gif}", remedy=f"there is no directory {folder}: make it first")
-    film = Film() if options.gif else None
+    gif = EpisodeGif() if options.gif else None
     agent = load_agent(options.run)
-    evaluation = agent.evaluate(options.episodes, seed=options.seed, epsilon=options.epsilon, watcher=film)
-    if film is not None:
-        film.save(Path(options.gif))
+    evaluation = agent.evaluate(options.episodes, seed=options.seed, epsilon=options.epsilon, watcher=gif)
+    if gif is not None:
+        gif.save(Path(options.gif))
     decisions = sum(evaluation.depths.values())
     if options.json:
         about = {

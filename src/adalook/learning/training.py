@@ -4,7 +4,7 @@
 
 What acts and what learns are two networks, equal at the beginning of a round, and updates draw from what was stored
 before it: acting and learning do not see each other, so they may overlap and the results are the same, to the bit.
-Logging, evaluation and checkpoints consume rounds (see `consumers`); none of that is in here. Between two rounds
+Logging, evaluation and checkpoints consume rounds (see `callbacks`); none of that is in here. Between two rounds
 `state` is all there is: loaded into a new trainer, it goes on as if never interrupted, to the bit.
 """
 
@@ -42,7 +42,7 @@ class Round:
     step: int
     """Agent steps so far, this round's included."""
     seconds: float
-    """Time spent in the loop so far; consumers' time is not counted."""
+    """Time spent in the loop so far; callbacks' time is not counted."""
     epsilon: float
     decisions: list[Decision]
     episodes: list[Episode]

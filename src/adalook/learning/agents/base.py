@@ -35,12 +35,19 @@ from adalook.learning.factory import device_of, network_of, replay_of, world_of
 from adalook.learning.learner import Learner
 from adalook.learning.networks import Evaluator
 from adalook.learning.observations import as_batch, refuse_unknown_states
-from adalook.learning.runs.checkpoint import Checkpoint, RunDirectory, load_newest
-from adalook.learning.runs.config_file import DESCRIPTION, FORMAT, read_description, write_description
+from adalook.learning.runs.directory import (
+    CONFIG_FILE,
+    CONFIG_FORMAT,
+    Checkpoint,
+    RunDirectory,
+    load_newest,
+    read_run_config,
+    write_run_config,
+)
 from adalook.learning.training import Round, Trainer
 from adalook.simulators.base import Simulator
 
-Consumer = Callable[[Round], None]
+Callback = Callable[[Round], None]
 
 
 class Agent(ABC):
@@ -129,14 +136,14 @@ class Agent(ABC):
         return self.trainer.rounds()
 
     def learn(
-        self, *, steps: int | None = None, seconds: float | None = None, consumers: Iterable[Consumer] = ()
+        self, *, steps: int | None = None, seconds: float | None = None, callbacks: Iterable[Callback] = ()
     ) -> Self:
         """Train for so many more agent steps, or so many more seconds of training, whichever is over first.
 
         Args:
             steps: rounds are never cut, so there may be up to `config.num_envs` − 1 more.
-            seconds: time that consumers take is not counted.
-            consumers: called with each round; see `adalook.learning.runs.callbacks`.
+            seconds: time that callbacks take is not counted.
+            callbacks: called with each round; see `adalook.learning.runs.callbacks`.
 
         Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
         """
@@ -146,14 +153,14 @@ class Agent(ABC):
             steps = validation.integer(0).validate("steps", steps)
         if seconds is not None:
             seconds = validation.non_negative.validate("seconds", seconds)
-        consumers = list(consumers)
+        callbacks = list(callbacks)
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
         with SignalGuard() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
             while self.step < last_step and self.trainer.seconds < last_second and not stopped:
                 done = next(rounds)
-                for consumer in consumers:
-                    consumer(done)
+                for callback in callbacks:
+                    callback(done)
         stopped.raise_received()
         return self
 
@@ -221,13 +228,13 @@ class Agent(ABC):
 
     @classmethod
     @abstractmethod
-    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
         """The agent that `describe` described, untrained. `env` is needed if the world has no name."""
 
-    def describe(self) -> dict[str, Any]:
+    def run_config(self) -> dict[str, Any]:
         """What it takes to make the same agent again, as JSON can hold it."""
         return {
-            "format": FORMAT,
+            "format": CONFIG_FORMAT,
             "agent": self.kind,
             "env": self.env if isinstance(self.env, str) else None,
             "seed": self.seed,
@@ -262,10 +269,10 @@ class Agent(ABC):
         state = checkpoint.state["policy" if only_policy else "agent"]
         if state["kind"] != self.kind:
             raise FileError(
-                f"{checkpoint.path} is of another agent than {DESCRIPTION} says",
+                f"{checkpoint.path} is of another agent than {CONFIG_FILE} says",
                 expected=self.kind,
                 got=state["kind"],
-                remedy=f"put the {DESCRIPTION} of this run back",
+                remedy=f"put the {CONFIG_FILE} of this run back",
             )
         (self.load_policy if only_policy else self.load_state)(state)
 
@@ -273,9 +280,9 @@ class Agent(ABC):
         """Write everything into a run directory; `load` goes on from there. Another agent's run is refused."""
         directory = Path(directory)
         with RunDirectory(directory) as run:
-            if not (directory / DESCRIPTION).exists():
-                write_description(directory, self.describe())
-            elif read_description(directory) != self.describe():
+            if not (directory / CONFIG_FILE).exists():
+                write_run_config(directory, self.run_config())
+            elif read_run_config(directory) != self.run_config():
                 raise FileError(f"{directory} holds the run of another agent", remedy="choose another directory")
             run.save(self.step, {"agent": self.state()})
 
@@ -287,10 +294,10 @@ class Agent(ABC):
             directory: of the run.
             env: needed if the world has no name, such as an al.MDP.
         """
-        description = read_description(Path(directory))
-        if description["agent"] != cls.kind:
-            raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=description["agent"])
-        agent = cls.described(description, env)
+        run_config = read_run_config(Path(directory))
+        if run_config["agent"] != cls.kind:
+            raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=run_config["agent"])
+        agent = cls.from_run_config(run_config, env)
         newest = load_newest(Path(directory))
         if newest is None:
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")

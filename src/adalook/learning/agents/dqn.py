@@ -8,7 +8,7 @@ from adalook import _validation as validation
 from adalook.learning.acting import Actor, TreeActor, ValueActor
 from adalook.learning.agents.base import Agent
 from adalook.learning.config import DEEPEST, Config
-from adalook.learning.runs.config_file import env_and_config
+from adalook.learning.runs.directory import env_and_config
 from adalook.search.rules.fixed import FixedDepth
 
 
@@ -42,10 +42,10 @@ class DQN(Agent):
     def actor(self) -> Actor:
         return self._actor
 
-    def describe(self) -> dict[str, Any]:
-        return super().describe() | {"depth": self.depth}
+    def run_config(self) -> dict[str, Any]:
+        return super().run_config() | {"depth": self.depth}
 
     @classmethod
-    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
-        env, config = env_and_config(description, env)
-        return cls(env, config, depth=description["depth"], seed=description["seed"])
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+        env, config = env_and_config(run_config, env)
+        return cls(env, config, depth=run_config["depth"], seed=run_config["seed"])

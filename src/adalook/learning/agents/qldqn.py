@@ -31,7 +31,7 @@ from adalook.learning.depth import (
     least_depth,
     shares_by_depth,
 )
-from adalook.learning.runs.config_file import env_and_config, read_description
+from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 
 
@@ -93,7 +93,7 @@ class QLDQN(Agent):
 
     def _load_prior(self, directory: Path) -> DQN:
         """A prior is of use only if it values the same things: the same world, a lost life and γ counted alike."""
-        its, mine = read_description(directory), self.describe()
+        its, mine = read_run_config(directory), self.run_config()
         for what, expected, got in (
             ("agent", DQN.kind, its["agent"]),
             ("depth", 0, its.get("depth")),
@@ -176,6 +176,6 @@ class QLDQN(Agent):
         }
 
     @classmethod
-    def described(cls, description: dict[str, Any], env: Any = None) -> Self:
-        env, config = env_and_config(description, env)
-        return cls(env, config, seed=description["seed"])
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+        env, config = env_and_config(run_config, env)
+        return cls(env, config, seed=run_config["seed"])

@@ -1,6 +1,7 @@
-"""What listens to the training loop. Each is called with every round, in turn, and none of them changes the run.
+"""Callbacks of the training loop: progress reports, evaluations and checkpoints.
 
-Those with a memory have `state` and `load_state`: their part of a checkpoint.
+Each is called with every `Round`; none of them changes what is learned. Those that must survive a restart have `state`
+and `load_state`, which checkpoints save and restore.
 """
 
 from __future__ import annotations
@@ -12,44 +13,46 @@ from typing import Any, Protocol
 
 from adalook.learning.agents.base import Agent
 from adalook.learning.evaluation import Evaluation
-from adalook.learning.runs.checkpoint import RunDirectory
-from adalook.learning.runs.config_file import write_description
-from adalook.learning.runs.loggers import Sink
-from adalook.learning.runs.progress import Tally
+from adalook.learning.runs.directory import RunDirectory, write_run_config
+from adalook.learning.runs.loggers import Logger
+from adalook.learning.runs.progress import ProgressStatistics
 from adalook.learning.training import Round
 
 
 class Stateful(Protocol):
-    """Has a part in a checkpoint."""
+    """An object whose state is saved in checkpoints."""
 
     def state(self) -> dict[str, Any]:
-        """Plain data and arrays."""
+        """Return the state as plain data and arrays."""
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Restore what `state` returned."""
 
 
 class EverySteps:
-    """Due whenever the steps pass a multiple of `period`: steps alone decide, so a resumed run has the same dates."""
+    """A schedule that is due whenever the steps pass a multiple of `period`.
+
+    Steps alone decide, so a resumed run has the same schedule.
+    """
 
     def __init__(self, period: int, first_step: int = 0) -> None:
         self._period = period
         self.last_step = first_step
 
     def due(self, step: int) -> bool:
-        """Whether a date lies between the last call and this one."""
+        """Return whether a multiple of the period lies between the last call's step and this one."""
         before, self.last_step = self.last_step, step
         return step // self._period > before // self._period
 
 
 class EverySeconds:
-    """Due when `period` seconds have passed since it was last due. For things that do not change the run."""
+    """A schedule that is due when `period` seconds have passed since it was last due."""
 
     def __init__(self, period: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._period, self._clock, self._last = period, clock, clock()
 
     def due(self) -> bool:
-        """Whether it is time."""
+        """Return whether the period has passed."""
         now = self._clock()
         if now - self._last < self._period:
             return False
@@ -57,34 +60,34 @@ class EverySeconds:
         return True
 
 
-class Reporter:
-    """Tells sinks about each episode, and sums up the rounds in between every `period` steps.
+class ProgressCallback:
+    """Log every finished episode and, every `period_steps` steps, statistics of the rounds since the last ones.
 
-    What the prior's training brought is summed up when that is over: no summary is of two phases.
+    The last round of the prior's training closes its statistics, so that none mix two phases.
     """
 
-    def __init__(self, sinks: Sequence[Sink], period_steps: int, first_step: int = 0) -> None:
-        self._sinks, self._schedule = sinks, EverySteps(period_steps, first_step)
-        self._tally = Tally()
+    def __init__(self, loggers: Sequence[Logger], period_steps: int, first_step: int = 0) -> None:
+        self._loggers, self._schedule = loggers, EverySteps(period_steps, first_step)
+        self._statistics = ProgressStatistics()
 
     def __call__(self, done: Round) -> None:
-        self._tally.add(done)
+        self._statistics.add(done)
         for episode in done.episodes:
-            for sink in self._sinks:
-                sink.episode(done.step, episode, done.phase)
+            for logger in self._loggers:
+                logger.episode(done.step, episode, done.phase)
         due = self._schedule.due(done.step)
         if due or done.last_of_phase:
-            summary = self._tally.close(done)
-            for sink in self._sinks:
-                sink.progress(summary)
+            summary = self._statistics.summarize(done)
+            for logger in self._loggers:
+                logger.progress(summary)
         if done.last_of_phase:
             self._schedule.last_step = 0  # the agent counts its own steps
 
     def state(self) -> dict[str, Any]:
-        return {"tally": self._tally.state(), "last_step": self._schedule.last_step}
+        return {"statistics": self._statistics.state(), "last_step": self._schedule.last_step}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self._tally.load_state(state["tally"])
+        self._statistics.load_state(state["statistics"])
         self._schedule.last_step = state["last_step"]
 
 
@@ -93,25 +96,27 @@ EVALUATION_SEEDS = 1_000_000
 others, unless it is asked for them."""
 
 
-class PeriodicEvaluation:
-    """Evaluates every `period` steps, in worlds of their own, and keeps the best agent so far.
+class EvaluationCallback:
+    """Evaluate the agent every `period_steps` steps, and save the best one so far.
 
     Args:
-        agent: what is evaluated.
-        episodes: 0: none is played, and the best score so far is remembered.
-        directory: where the best is kept; None: nowhere.
+        agent: what is evaluated, in environments of its own.
+        loggers: what the results are sent to.
+        period_steps: agent steps between evaluations.
+        episodes: episodes per evaluation; 0: no evaluations, and the best score so far is kept.
+        directory: where the best agent is saved; None: nowhere.
     """
 
     def __init__(
         self,
         agent: Agent,
-        sinks: Sequence[Sink],
+        loggers: Sequence[Logger],
         *,
         period_steps: int,
         episodes: int,
         directory: Path | None = None,
     ) -> None:
-        self._agent, self._sinks, self._episodes = agent, sinks, episodes
+        self._agent, self._loggers, self._episodes = agent, loggers, episodes
         self._directory = directory
         self._schedule = EverySteps(period_steps, agent.step)
         self.best_score: float | None = None
@@ -119,8 +124,8 @@ class PeriodicEvaluation:
     def __call__(self, done: Round) -> None:
         if done.phase == "agent" and self._schedule.due(done.step) and self._episodes:
             evaluation = self._agent.evaluate(self._episodes, seed=EVALUATION_SEEDS + self._agent.seed)
-            for sink in self._sinks:
-                sink.evaluation(done.step, evaluation)
+            for logger in self._loggers:
+                logger.evaluation(done.step, evaluation)
             self._keep_best(done.step, evaluation)
 
     def _keep_best(self, step: int, evaluation: Evaluation) -> None:
@@ -128,7 +133,7 @@ class PeriodicEvaluation:
             self.best_score = evaluation.mean
             if self._directory is not None:
                 with RunDirectory(self._directory) as run:
-                    write_description(self._directory, self._agent.describe())
+                    write_run_config(self._directory, self._agent.run_config())
                     run.save(step, {"policy": self._agent.policy_state(), "score": evaluation.mean})
 
     def state(self) -> dict[str, Any]:
@@ -139,42 +144,37 @@ class PeriodicEvaluation:
         self._schedule.last_step = state["last_step"]
 
 
-class Checkpoints:
-    """Saves everything every so many steps and seconds.
+class CheckpointCallback:
+    """Save the agent and the other callbacks every so many steps or seconds, whichever comes first.
 
     Args:
-        run: where to.
+        run: the directory that checkpoints are written to.
         agent: what is saved.
-        parts: consumers with a memory, by name, which is saved as well.
-        period_steps: None: steps do not matter.
-        period_seconds: None: time does not matter.
+        callbacks: saved as well, by name.
+        period_steps: agent steps between checkpoints.
+        period_seconds: seconds between checkpoints.
     """
 
     def __init__(
         self,
         run: RunDirectory,
         agent: Agent,
-        parts: Mapping[str, Stateful],
+        callbacks: Mapping[str, Stateful],
         *,
-        period_steps: int | None,
-        period_seconds: float | None,
+        period_steps: int,
+        period_seconds: float,
     ) -> None:
-        self._run, self._agent, self._parts = run, agent, parts
-        self._steps = None if period_steps is None else EverySteps(period_steps, agent.step)
-        self._seconds = None if period_seconds is None else EverySeconds(period_seconds)
+        self._run, self._agent, self._callbacks = run, agent, callbacks
+        self._steps, self._seconds = EverySteps(period_steps, agent.step), EverySeconds(period_seconds)
 
     def __call__(self, done: Round) -> None:
-        due = [
-            self._steps is not None and self._steps.due(done.step),
-            self._seconds is not None and self._seconds.due(),
-        ]
-        if any(due):
+        if any([self._steps.due(done.step), self._seconds.due()]):  # a list: both schedules are asked each time
             self.save()
 
     def save(self) -> Path:
-        """Save now."""
+        """Save now and return the checkpoint's path."""
         state = {
             "agent": self._agent.state(),
-            "consumers": {name: part.state() for name, part in self._parts.items()},
+            "callbacks": {name: callback.state() for name, callback in self._callbacks.items()},
         }
         return self._run.save(self._agent.step, state)

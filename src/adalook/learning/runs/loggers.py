@@ -1,4 +1,4 @@
-"""Where reports go: a log in JSON lines, TensorBoard, or a line on the terminal."""
+"""Loggers of a run: JSON lines, TensorBoard events and a progress bar on the terminal."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from adalook._extras import import_extra
 from adalook.learning.env_pool import Episode
 from adalook.learning.evaluation import Evaluation
-from adalook.learning.runs.progress import QUANTILES, Summary
+from adalook.learning.runs.progress import QUANTILES, ProgressSummary
 from adalook.storage.files import file_error
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 LOG, CLOCK = "log.jsonl", "clock.jsonl"
+"""Files of a run: what depends on the seed alone, and seconds of training by step."""
 
 
-class Sink(Protocol):
-    """Takes reports."""
+class Logger(Protocol):
+    """Something that is told about episodes, progress and evaluations."""
 
     def episode(self, step: int, episode: Episode, phase: str) -> None:
-        """An episode was over at this step."""
+        """Log an episode that ended at this step."""
 
-    def progress(self, summary: Summary) -> None:
-        """Some rounds are over."""
+    def progress(self, summary: ProgressSummary) -> None:
+        """Log statistics of the last rounds."""
 
     def evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """The agent was evaluated at this step."""
+        """Log an evaluation of the agent at this step."""
 
 
-class JsonLines:
-    """A file of JSON objects, one a line, that can go on from an earlier place.
+class JsonlFile:
+    """A file of JSON objects, one per line, that can be cut back to an earlier length.
 
-    What was written after the checkpoint that a run goes on from is cut off: it will be written again, the same.
+    What was written after the checkpoint that a run resumes from is cut off: it will be written again, the same.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,8 +57,8 @@ class JsonLines:
         except OSError as error:
             raise file_error("write", self.path, error) from error
 
-    def place(self) -> int:
-        """Where the file ends. All of it is on disk when this returns."""
+    def sync(self) -> int:
+        """Flush the file to disk and return its length in bytes."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -65,35 +66,35 @@ class JsonLines:
             raise file_error("write", self.path, error) from error
         return self._file.tell()
 
-    def go_back(self, place: int) -> None:
-        """Cut off what comes after a place."""
+    def truncate(self, length: int) -> None:
+        """Cut off what comes after so many bytes."""
         try:
             self._file.flush()
-            self._file.truncate(min(place, self._file.tell()))
+            self._file.truncate(min(length, self._file.tell()))
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise file_error("write", self.path, error) from error
 
     def close(self) -> None:
-        """What was written last may reach the disk only now, and fail only now."""
+        """Close the file; what was written last may fail to reach the disk only now."""
         try:
             self._file.close()
         except OSError as error:
             raise file_error("write", self.path, error) from error
 
 
-class RunLog:
-    """log.jsonl, which depends on the seed alone, and beside it clock.jsonl: how long it took to come so far."""
+class JsonlLogger:
+    """A logger to log.jsonl, which depends on the seed alone, and clock.jsonl, which holds the times."""
 
     def __init__(self, directory: Path) -> None:
-        self._log, self._clock = JsonLines(directory / LOG), JsonLines(directory / CLOCK)
+        self._log, self._clock = JsonlFile(directory / LOG), JsonlFile(directory / CLOCK)
 
     def episode(self, step: int, episode: Episode, phase: str) -> None:
         self._log.write(
             {"kind": "episode", "step": step, "phase": phase, "score": episode.score, "steps": episode.steps}
         )
 
-    def progress(self, summary: Summary) -> None:
+    def progress(self, summary: ProgressSummary) -> None:
         self._log.write({"kind": "progress", **summary.to_plain()})
         self._clock.write({"step": summary.step, "phase": summary.phase, "seconds": round(summary.seconds, 3)})
 
@@ -109,13 +110,13 @@ class RunLog:
         )
 
     def state(self) -> dict[str, Any]:
-        """Where the files end."""
-        return {"log": self._log.place(), "clock": self._clock.place()}
+        """Return the lengths of the files, which are on disk then."""
+        return {"log": self._log.sync(), "clock": self._clock.sync()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Cut off what was written later."""
-        self._log.go_back(state["log"])
-        self._clock.go_back(state["clock"])
+        """Cut off what was written after `state` was called."""
+        self._log.truncate(state["log"])
+        self._clock.truncate(state["clock"])
 
     def close(self) -> None:
         try:
@@ -124,15 +125,15 @@ class RunLog:
             self._clock.close()
 
 
-class TensorBoard:
-    """Events for TensorBoard, under CleanRL's names where it has some.
+class TensorBoardLogger:
+    """A logger to TensorBoard, with CleanRL's names where it has some.
 
-    Steps begin anew when the prior is trained, so its events are a run of their own to TensorBoard.
+    The prior's training counts its own steps, so its events are a separate TensorBoard run.
 
     Args:
         directory: for the event files; the prior's go to `prior` in it.
-        first_step: what the agent goes on from: later events that an interrupted run left behind are hidden.
-        first_prior_step: the same of the prior.
+        first_step: step the agent resumes from; events of later steps, left by an interrupted run, are hidden.
+        first_prior_step: the same for the prior.
     """
 
     def __init__(self, directory: Path, first_step: int = 0, first_prior_step: int = 0) -> None:
@@ -145,7 +146,7 @@ class TensorBoard:
         self._phases[phase].add("charts/episodic_return", episode.score, step)
         self._phases[phase].add("charts/episodic_length", episode.steps, step)
 
-    def progress(self, summary: Summary) -> None:
+    def progress(self, summary: ProgressSummary) -> None:
         step, events = summary.step, self._phases[summary.phase]
         events.add_speed(step, summary.seconds)
         events.add("charts/epsilon", summary.epsilon, step)
@@ -168,25 +169,25 @@ class TensorBoard:
 
 
 class _Events:
-    """The events of one phase. There is no file before there is an event."""
+    """The event file of one phase, opened at its first event."""
 
     def __init__(self, directory: Path, first_step: int) -> None:
         tensorboard = import_extra(
             "torch.utils.tensorboard", extra="learn", purpose="logging for TensorBoard", package="tensorboard"
         )
-        # What came after `first_step` is hidden; what was written at it stays.
+        # Events after `first_step` are hidden; those of that very step stay.
         self._open: Callable[[], Any] = partial(tensorboard.SummaryWriter, str(directory), purge_step=first_step + 1)
         self._writer: Any = None
         self._before: tuple[int, float] | None = None
 
     def add(self, name: str, value: float | None, step: int) -> None:
-        """None is left out."""
+        """Write a value; None is left out."""
         if value is not None:
             self._writer = self._writer or self._open()
             self._writer.add_scalar(name, value, step)
 
     def add_speed(self, step: int, seconds: float) -> None:
-        """Steps per second since the last call."""
+        """Write the steps per second since the last call."""
         if self._before is not None and seconds > self._before[1]:
             self.add("charts/SPS", (step - self._before[0]) / (seconds - self._before[1]), step)
         self._before = step, seconds
@@ -196,20 +197,20 @@ class _Events:
             self._writer.close()
 
 
-class ProgressLine:
-    """A live line on a terminal: how far, how fast, how well, and how long it will still take.
+class ProgressBar:
+    """A live progress bar on the terminal: steps, speed, score, depths and the time left.
 
     Args:
-        last_step: where training ends, if steps say so.
-        last_second: where training ends, if time says so.
+        max_steps: agent steps that training ends after; may be infinite.
+        max_seconds: seconds of training that it ends after; may be infinite.
         console: None: standard error.
     """
 
-    def __init__(self, last_step: float, last_second: float, console: Console | None = None) -> None:
+    def __init__(self, max_steps: float, max_seconds: float, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._last_step, self._last_second = last_step, last_second
+        self._max_steps, self._max_seconds = max_steps, max_seconds
         self._scores: deque[float] = deque(maxlen=50)
         self._phase = ""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
@@ -227,13 +228,13 @@ class ProgressLine:
         self._bar.stop()
 
     def episode(self, step: int, episode: Episode, phase: str) -> None:
-        if phase != self._phase:  # what the prior scored says nothing about the agent
+        if phase != self._phase:  # the prior's scores say nothing about the agent's
             self._phase = phase
             self._scores.clear()
         self._scores.append(episode.score)
 
-    def progress(self, summary: Summary) -> None:
-        done = max(summary.step / self._last_step, summary.seconds / self._last_second)
+    def progress(self, summary: ProgressSummary) -> None:
+        done = max(summary.step / self._max_steps, summary.seconds / self._max_seconds)
         score = f"score {sum(self._scores) / len(self._scores):.2f}" if self._scores else "no score yet"
         decisions = sum(summary.depths.values())
         depths = " ".join(f"{depth}:{count / decisions:.0%}" for depth, count in summary.depths.items())

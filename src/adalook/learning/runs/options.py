@@ -1,4 +1,4 @@
-"""How a run is watched and saved; kept in RUN/habits.json, so that a resumed run is watched as it was before."""
+"""Run options: how often a run logs, evaluates and saves; kept in RUN/options.json for when it is resumed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from adalook import _validation as validation
 from adalook.errors import FileError
 from adalook.storage.files import atomic_write, file_error
 
-HABITS = "habits.json"
+OPTIONS_FILE = "options.json"
 
 
 @dataclass(frozen=True)
-class Habits:
-    """Nothing of this changes what is learned."""
+class RunOptions:
+    """How often a run logs, evaluates and saves; none of this changes what is learned."""
 
     report_period_steps: int = 1_000
-    """Agent steps between lines of progress in the log."""
+    """Agent steps between progress entries in the log."""
     evaluation_period_steps: int = 50_000
     """Agent steps between evaluations."""
     evaluation_episodes: int = 10
@@ -31,14 +31,14 @@ class Habits:
     tensorboard: bool = True
     """Write events for TensorBoard."""
     progress: bool = True
-    """Show a live line on standard error, if that is a terminal."""
+    """Show a progress bar on standard error, if that is a terminal."""
 
     def __post_init__(self) -> None:
-        for name, rule in _RULES.items():
-            object.__setattr__(self, name, rule.validate(f"habits: {name}", getattr(self, name)))
+        for name, validator in _VALIDATORS.items():
+            object.__setattr__(self, name, validator.validate(f"run options: {name}", getattr(self, name)))
 
 
-_RULES = {
+_VALIDATORS = {
     "report_period_steps": validation.integer(1),
     "evaluation_period_steps": validation.integer(1),
     "evaluation_episodes": validation.integer(0),
@@ -49,29 +49,29 @@ _RULES = {
 }
 
 
-def write_habits(directory: Path, habits: Habits) -> None:
-    """Keep them in a run. All but `progress`, which is a matter of the terminal and not of the run."""
-    kept = {name: value for name, value in dataclasses.asdict(habits).items() if name != "progress"}
-    with atomic_write(directory / HABITS) as file:
+def write_options(directory: Path, options: RunOptions) -> None:
+    """Write options.json, without `progress`, which depends on the terminal and not on the run."""
+    kept = {name: value for name, value in dataclasses.asdict(options).items() if name != "progress"}
+    with atomic_write(directory / OPTIONS_FILE) as file:
         file.write(json.dumps(kept, indent=2).encode())
 
 
-def read_habits(directory: Path) -> Habits | None:
-    """What `write_habits` kept, without a line of progress; None if nothing was kept."""
-    path = directory / HABITS
+def read_options(directory: Path) -> RunOptions | None:
+    """Read the options.json of a run, with `progress` off; None if there is no such file."""
+    path = directory / OPTIONS_FILE
     try:
         kept = json.loads(path.read_bytes())
         if not isinstance(kept, dict):
             raise ValueError(f"a {type(kept).__name__} instead of an object")
-        unknown = set(kept) - {field.name for field in dataclasses.fields(Habits)}
+        unknown = set(kept) - {field.name for field in dataclasses.fields(RunOptions)}
         if unknown:
-            raise ValueError(f"no such habit: {', '.join(sorted(unknown))}")
-        return Habits(**{"progress": False, **kept})
+            raise ValueError(f"no such option: {', '.join(sorted(unknown))}")
+        return RunOptions(**{"progress": False, **kept})
     except FileNotFoundError:
         return None
     except OSError as error:
         raise file_error("read", path, error) from error
-    except ValueError as error:  # an ArgumentError is one, and so are words that are no JSON
+    except ValueError as error:  # invalid JSON, and ArgumentError
         raise FileError(
-            f"{path} is damaged", got=str(error).rstrip("."), remedy="remove it: the run goes on with the usual habits"
+            f"{path} is damaged", got=str(error).rstrip("."), remedy="remove it: the run goes on with default options"
         ) from error

@@ -1,4 +1,4 @@
-"""What happened between two reports, added up."""
+"""Progress statistics: sums over the rounds between two entries of the log."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from adalook.learning.training import Round
 
 QUANTILES = (0.1, 0.5, 0.9)
-"""Of distances, as they are reported."""
+"""Levels of the quantiles of distances that are reported."""
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A report on some rounds. Everything but `seconds` depends on the seed alone."""
+class ProgressSummary:
+    """Statistics of some rounds; everything but `seconds` depends on the seed alone."""
 
     step: int
     seconds: float
@@ -24,21 +24,21 @@ class Summary:
     epsilon: float
     episodes: int
     mean_score: float | None
-    """None if no episode was over."""
+    """None if no episode ended."""
     mean_episode_steps: float | None
     updates: int
     loss: float | None
     """Mean over updates; None if there was none."""
     mean_value: float | None
     depths: dict[int, int]
-    """How many decisions looked how deep."""
+    """Number of decisions by the depth they looked ahead."""
     distances: dict[int, tuple[float, ...]]
-    """By depth, the `QUANTILES` of what was measured there."""
+    """The `QUANTILES` of the distances measured at each depth."""
     merged_share: float | None
-    """Share of tree nodes that merging saved; None without trees."""
+    """Share of tree nodes that merging equal states saved; None without trees."""
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it, without what the clock has to do with."""
+        """Return the statistics as JSON can hold them, without `seconds`."""
         return {
             "step": self.step,
             "phase": self.phase,
@@ -55,13 +55,13 @@ class Summary:
         }
 
 
-class Tally:
-    """Adds up rounds; `close` makes a summary of them and begins anew."""
+class ProgressStatistics:
+    """Sums over rounds; `summarize` returns their statistics and starts over."""
 
     def __init__(self) -> None:
-        self._begin()
+        self._clear()
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
         self._scores: list[float] = []
         self._lengths: list[int] = []
         self._losses: list[float] = []
@@ -71,7 +71,7 @@ class Tally:
         self._nodes = self._tree_nodes = 0
 
     def add(self, done: Round) -> None:
-        """Take a round into account."""
+        """Add a round."""
         for episode in done.episodes:
             self._scores.append(episode.score)
             self._lengths.append(episode.steps)
@@ -85,9 +85,9 @@ class Tally:
             for depth, distance in decision.distances.items():
                 self._distances.setdefault(depth, []).append(distance)
 
-    def close(self, last: Round) -> Summary:
-        """What happened since the last summary, up to and including the round `last`."""
-        summary = Summary(
+    def summarize(self, last: Round) -> ProgressSummary:
+        """Return the statistics of the rounds since the last call; `last` is the newest of them."""
+        summary = ProgressSummary(
             step=last.step,
             seconds=last.seconds,
             phase=last.phase,
@@ -105,11 +105,11 @@ class Tally:
             },
             merged_share=1.0 - self._nodes / self._tree_nodes if self._tree_nodes else None,
         )
-        self._begin()
+        self._clear()
         return summary
 
     def state(self) -> dict[str, Any]:
-        """What is added up so far."""
+        """Return the sums so far as plain data."""
         return {
             "scores": list(self._scores),
             "lengths": list(self._lengths),
@@ -122,7 +122,7 @@ class Tally:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Restore what `state` returned."""
         self._scores, self._lengths = list(state["scores"]), list(state["lengths"])
         self._losses, self._values = list(state["losses"]), list(state["values"])
         self._depths = Counter(state["depths"])

@@ -1,8 +1,8 @@
-"""A training run in a directory: started or resumed, watched, saved, and stopped politely.
+"""A training run in a directory: started, resumed, logged, evaluated, saved, and stopped at a round's end.
 
-RUN/config.json         what was asked for
-RUN/habits.json         how it is watched and saved
-RUN/checkpoints, …      everything, the newest two (see `checkpoint`)
+RUN/config.json         agent, environment, seed and settings
+RUN/options.json        how often it logs, evaluates and saves
+RUN/checkpoints, …      everything, the newest two (see `directory`)
 RUN/log.jsonl           episodes, progress and evaluations: the same for the same seed, to the bit
 RUN/clock.jsonl         seconds of training by step
 RUN/best                the agent with the best evaluation so far
@@ -26,97 +26,107 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.runs.callbacks import Checkpoints, PeriodicEvaluation, Reporter, Stateful
-from adalook.learning.runs.checkpoint import Checkpoint, RunDirectory, warn
-from adalook.learning.runs.config_file import DESCRIPTION, read_description, write_description
-from adalook.learning.runs.loggers import ProgressLine, RunLog, Sink, TensorBoard
-from adalook.learning.runs.options import Habits, read_habits, write_habits
+from adalook.learning.runs.callbacks import CheckpointCallback, EvaluationCallback, ProgressCallback, Stateful
+from adalook.learning.runs.directory import (
+    CONFIG_FILE,
+    Checkpoint,
+    RunConfig,
+    RunDirectory,
+    read_run_config,
+    warn_of_damage,
+    write_run_config,
+)
+from adalook.learning.runs.loggers import JsonlLogger, Logger, ProgressBar, TensorBoardLogger
+from adalook.learning.runs.options import RunOptions, read_options, write_options
 from adalook.learning.training import Round
 
-KINDS: dict[str, type[Agent]] = {kind.kind: kind for kind in (DQN, QLDQN)}
-LAST_EPISODES = 50
-"""How many the score of a run is the mean of."""
+AGENTS: dict[str, type[Agent]] = {agent.kind: agent for agent in (DQN, QLDQN)}
+SCORED_EPISODES = 50
+"""How many of the last episodes the mean score of a run is taken over."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a run ended."""
+class RunResult:
+    """How training in a run directory ended."""
 
     step: int
     seconds: float
-    """Of training."""
+    """Time spent on training, without evaluations and checkpoints."""
     interrupted: bool
-    """By Ctrl-C or SIGTERM, before its end."""
+    """Whether Ctrl-C or SIGTERM ended it early."""
     scored_episodes: int
-    """Up to `LAST_EPISODES`, those since the run was last started or resumed."""
+    """Up to `SCORED_EPISODES`, of those since the run was last started or resumed."""
     mean_score: float | None
-    """Of these; None if there was none."""
+    """Mean score of these; None if there was none."""
     checkpoint: Path
     prior_steps: int = 0
-    """Of the prior, if it was stopped in its training: the agent has taken none then."""
+    """Steps of the prior, if training stopped while it was trained; the agent has taken none then."""
 
 
 def load_agent(directory: Path | str, env: Any = None) -> Agent:
-    """The agent of a run, of whatever kind, as its newest checkpoint has it."""
-    return _kind(read_description(Path(directory))).load(directory, env)
+    """Load the agent of a run, of whatever class, from its newest checkpoint."""
+    return _agent_class(read_run_config(Path(directory))).load(directory, env)
 
 
-def start(directory: Path, agent: Agent) -> None:
-    """Make a new run of an untrained agent; an old one is never overwritten."""
-    if (directory / DESCRIPTION).exists():
-        raise FileError(f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose anew")
-    _ = agent.trainer  # a memory or a prior that cannot be is refused before anything is written
+def start_run(directory: Path, agent: Agent) -> None:
+    """Make the directory of a new run of an untrained agent; an existing run is never overwritten."""
+    if (directory / CONFIG_FILE).exists():
+        raise FileError(
+            f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose another directory"
+        )
+    _ = agent.trainer  # a replay buffer or a prior that is impossible is refused before anything is written
     with RunDirectory(directory):
-        write_description(directory, agent.describe())
+        write_run_config(directory, agent.run_config())
 
 
-def go_on(
+def resume_run(
     directory: Path,
     *,
     steps: int | None = None,
     seconds: float | None = None,
-    habits: Habits | None = None,
+    options: RunOptions | None = None,
     env: Any = None,
     agent: Agent | None = None,
-    report: Callable[[str], None] = warn,
-) -> Outcome:
-    """Train the agent of a run until it has taken so many steps, or trained for so many seconds, in all.
+    on_damage: Callable[[str], None] = warn_of_damage,
+) -> RunResult:
+    """Train the agent of a run, from its newest checkpoint if there is one, up to a number of steps or seconds in all.
 
-    It goes on from the newest checkpoint if there is one. Ctrl-C and SIGTERM save a checkpoint and end it.
+    Ctrl-C and SIGTERM finish the round, save a checkpoint and end training.
 
     Args:
-        directory: of a run that `start` made.
-        steps: None: no limit.
-        seconds: of training; None: no limit.
-        habits: the run keeps them; None: those that it has kept, else the usual ones, without a line of progress.
-        env: the world, if it has no name.
-        agent: what `start` was given, to spare making it again.
-        report: hears about a checkpoint that could not be read.
+        directory: of a run that `start_run` made.
+        steps: agent steps, those before this call included; None: no limit.
+        seconds: of training, those before this call included; None: no limit.
+        options: kept for later; None: those that the run has kept, else the defaults without a progress bar.
+        env: the environment, if it has no name.
+        agent: what `start_run` was given, to save making it again.
+        on_damage: called with a message if a checkpoint could not be read.
     """
-    last_step, last_second = checked_ends(steps, seconds)
-    description = read_description(directory)
+    limits = training_limits(steps, seconds)
+    run_config = read_run_config(directory)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory(directory))
-        agent = _kind(description).described(description, env) if agent is None else agent
-        newest = run.load_newest(report)
+        agent = _agent_class(run_config).from_run_config(run_config, env) if agent is None else agent
+        newest = run.load_newest(on_damage)
         if newest is not None and "agent" not in newest.state:
             raise FileError(
-                f"{directory} holds only what an agent plays by",
+                f"{directory} holds only the policy of an agent",
                 expected="the directory of the run itself, with all that it learns from",
                 remedy=f"go on with its parent: --resume {directory.parent}",
             )
-        habits = habits or read_habits(directory) or Habits(progress=False)
-        write_habits(directory, habits)
-        session = _Session(run, agent, newest, habits, (last_step, last_second), stack)
+        options = options or read_options(directory) or RunOptions(progress=False)
+        write_options(directory, options)
+        session = _Session(run, agent, newest, options, limits, stack)
         stopped = stack.enter_context(SignalGuard())
         rounds = agent.rounds()
-        while agent.step < last_step and agent.trainer.seconds < last_second and not stopped:
-            session.hear(next(rounds))
-        return session.end(interrupted=bool(stopped))
+        max_steps, max_seconds = limits
+        while agent.step < max_steps and agent.trainer.seconds < max_seconds and not stopped:
+            session.on_round(next(rounds))
+        return session.finish(interrupted=bool(stopped))
 
 
-def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float]:
-    """The step and the second that training ends with; None: not because of it."""
+def training_limits(steps: int | None, seconds: float | None) -> tuple[float, float]:
+    """Validate the steps and seconds that training ends after; None becomes infinity, but not both."""
     if steps is None and seconds is None:
         raise ArgumentError("training needs an end", expected="steps, seconds or both")
     return (
@@ -126,78 +136,72 @@ def checked_ends(steps: int | None, seconds: float | None) -> tuple[float, float
 
 
 def _prior_steps(agent: Agent) -> int:
-    """How far the prior is, while it is in training; 0 when it is over, and if there is none."""
+    """Return the steps of the prior while it is in training, otherwise 0."""
     prior = agent.prior_agent if isinstance(agent, QLDQN) else None
     return 0 if prior is None else prior.step
 
 
 class _Session:
-    """Everyone who listens, from a start or a resumption to the end. What must be closed is left to `stack`."""
+    """The callbacks and loggers of a run, from a start or resumption to the end.
+
+    Args:
+        run: locked.
+        agent: restored from `newest`.
+        newest: the checkpoint to resume from; None: a new run.
+        options: of the run.
+        limits: steps and seconds that training ends after.
+        stack: closes the loggers.
+    """
 
     def __init__(
         self,
         run: RunDirectory,
         agent: Agent,
         newest: Checkpoint | None,
-        habits: Habits,
-        ends: tuple[float, float],
+        options: RunOptions,
+        limits: tuple[float, float],
         stack: contextlib.ExitStack,
     ) -> None:
         if newest is not None:
             agent.restore(newest)
         self._agent = agent
-        self._scores: deque[float] = deque(maxlen=LAST_EPISODES)
-        log = stack.enter_context(contextlib.closing(RunLog(run.path)))
-        sinks: list[Sink] = [log]
-        reporter = Reporter(sinks, habits.report_period_steps, _prior_steps(agent) or agent.step)
-        self._parts: dict[str, Stateful] = {"log": log, "report": reporter}
-        self._listeners: list[Callable[[Round], None]] = [reporter]
-        self._parts["evaluation"] = evaluation = PeriodicEvaluation(
+        self._scores: deque[float] = deque(maxlen=SCORED_EPISODES)
+        log = stack.enter_context(contextlib.closing(JsonlLogger(run.path)))
+        loggers: list[Logger] = [log]
+        progress = ProgressCallback(loggers, options.report_period_steps, _prior_steps(agent) or agent.step)
+        evaluation = EvaluationCallback(
             agent,
-            sinks,
-            period_steps=habits.evaluation_period_steps,
-            episodes=habits.evaluation_episodes,
+            loggers,
+            period_steps=options.evaluation_period_steps,
+            episodes=options.evaluation_episodes,
             directory=run.path / "best",
         )
-        self._listeners.append(evaluation)
-        self._go_back_to(newest, log)
-        if habits.tensorboard:
-            board = TensorBoard(run.path / "tensorboard", agent.step, _prior_steps(agent))
-            sinks.append(stack.enter_context(contextlib.closing(board)))
-        if habits.progress:
-            sinks.append(stack.enter_context(ProgressLine(*ends)))
-        self._checkpoints = Checkpoints(
+        stateful: dict[str, Stateful] = {"log": log, "progress": progress, "evaluation": evaluation}
+        _restore(stateful, newest)
+        if options.tensorboard:
+            board = TensorBoardLogger(run.path / "tensorboard", agent.step, _prior_steps(agent))
+            loggers.append(stack.enter_context(contextlib.closing(board)))
+        if options.progress:
+            loggers.append(stack.enter_context(ProgressBar(*limits)))
+        self._checkpoints = CheckpointCallback(
             run,
             agent,
-            self._parts,
-            period_steps=habits.checkpoint_period_steps,
-            period_seconds=habits.checkpoint_period_seconds,
+            stateful,
+            period_steps=options.checkpoint_period_steps,
+            period_seconds=options.checkpoint_period_seconds,
         )
+        self._callbacks: list[Callable[[Round], None]] = [progress, evaluation, self._checkpoints]
 
-    def _go_back_to(self, newest: Checkpoint | None, log: RunLog) -> None:
-        """Take up listeners where the newest checkpoint left them; without one, what was logged is void.
-
-        Those it knows nothing of begin anew: all of them, if it is what `Agent.save` wrote.
-        """
-        if newest is None:
-            log.load_state({"log": 0, "clock": 0})
-            return
-        known = newest.state.get("consumers", {})
-        for name, part in self._parts.items():
-            if name in known:
-                part.load_state(known[name])
-
-    def hear(self, done: Round) -> None:
-        """Pass a round on."""
+    def on_round(self, done: Round) -> None:
+        """Call every callback with a round."""
         if done.phase == "agent":
             self._scores.extend(episode.score for episode in done.episodes)
-        for listener in self._listeners:
-            listener(done)
-        self._checkpoints(done)
+        for callback in self._callbacks:
+            callback(done)
 
-    def end(self, *, interrupted: bool) -> Outcome:
-        """Save and sum up."""
-        return Outcome(
+    def finish(self, *, interrupted: bool) -> RunResult:
+        """Save a checkpoint and return how training ended."""
+        return RunResult(
             self._agent.step,
             self._agent.trainer.seconds,
             interrupted,
@@ -208,8 +212,22 @@ class _Session:
         )
 
 
-def _kind(description: dict[str, Any]) -> type[Agent]:
-    kind = KINDS.get(description["agent"])
-    if kind is None:
-        raise FileError("the run is of an unknown agent", expected=" or ".join(KINDS), got=description["agent"])
-    return kind
+def _restore(stateful: dict[str, Stateful], newest: Checkpoint | None) -> None:
+    """Restore callbacks and log from a checkpoint; without one, what an earlier attempt logged is cut off.
+
+    Those the checkpoint does not hold start anew: all of them, if it was written by `Agent.save`.
+    """
+    if newest is None:
+        stateful["log"].load_state({"log": 0, "clock": 0})
+        return
+    saved = newest.state.get("callbacks", {})
+    for name, part in stateful.items():
+        if name in saved:
+            part.load_state(saved[name])
+
+
+def _agent_class(run_config: RunConfig) -> type[Agent]:
+    agent = AGENTS.get(run_config["agent"])
+    if agent is None:
+        raise FileError("the run is of an unknown agent", expected=" or ".join(AGENTS), got=run_config["agent"])
+    return agent
