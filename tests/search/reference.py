@@ -1,4 +1,4 @@
-"""What searches are checked against: plain recursion over all paths, which merges nothing and steps live worlds."""
+"""The reference that searches are compared with: plain recursion over all paths, which merges no nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adalook.search import Root
 
 
 def hashed_values(observations, depth):
-    """(n,) in [-1, 1): as good as random, but equal for equal observations."""
+    """Return values (n,) in [-1, 1) that look random but are equal for equal observations."""
     return np.array([_hashed(row.tobytes(), depth) for row in observations])
 
 
@@ -20,34 +20,34 @@ def _hashed(content, depth):
 
 
 def plain_action_values(sim, root, depth, discount, seed=0, value_fn=hashed_values):
-    """(A,) the value of each first action when the tree is cut at `depth`."""
-    world = sim.clone()
+    """Return the values (A,) of the first actions when the tree is cut at `depth`."""
+    clone = sim.clone()
 
     def below(state, height, path_return):
-        """The best total over all paths that go on from `state`."""
+        """Return the best value over all paths that go on from `state`."""
         best = -np.inf
         for action in range(sim.num_actions):
             best = max(best, after(state, action, height, path_return))
         return best
 
     def after(state, action, height, path_return):
-        world.restore(state)
-        transition = world.step(action)
+        clone.restore(state)
+        transition = clone.step(action)
         total = path_return + discount**height * transition.reward
         if transition.terminated or transition.episode_over:
             return total
         if height + 1 == depth:
             return total + discount**depth * float(value_fn(transition.observation[None], depth)[0])
-        return below(world.save(), height + 1, total)
+        return below(clone.save(), height + 1, total)
 
     start = sim.reseed(root.state, seed)
     values = np.array([after(start, action, 0, 0.0) for action in range(sim.num_actions)])
-    world.close()
+    clone.close()
     return values
 
 
 def plain_tree_nodes(sim, root, depth, seed=0):
-    """How many steps a tree takes that merges nothing and does not go beyond ends."""
+    """Return how many steps a tree takes that merges nothing and stops at terminal states."""
     level, steps = [sim.reseed(root.state, seed)], 0
     for _ in range(depth):
         states = [state for state in level for _ in range(sim.num_actions)]
@@ -62,7 +62,7 @@ def plain_tree_nodes(sim, root, depth, seed=0):
 
 
 def roots_along(sim, count, every, seed=0):
-    """Roots of a random rollout, `every` steps apart."""
+    """Return roots along a random trajectory, `every` steps apart."""
     rng = np.random.default_rng(seed)
     sim.reset(seed=seed)
     roots = []
@@ -75,7 +75,7 @@ def roots_along(sim, count, every, seed=0):
 
 
 def assert_same(one, other):
-    """Two results say the same, bit for bit, whatever they took."""
+    """Check that two results are equal bit for bit, apart from their times."""
     assert one.status == other.status
     assert (one.depth, one.action, one.value) == (other.depth, other.action, other.value)
     assert (one.nodes, one.tree_nodes, one.path) == (other.nodes, other.tree_nodes, other.path)

@@ -1,4 +1,4 @@
-"""Small worlds that are made to be searched: they merge, end, and can be as hostile as a test wants."""
+"""Small simulators for the tests: their states merge and terminate, and some are slow, raise or kill workers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from adalook.simulators.base import Simulator, Transition
 
 
 class Graph(Simulator):
-    """A random deterministic graph: states merge often, some end, rewards are any floats."""
+    """A random deterministic graph: paths merge often, a share of the states is terminal, rewards are any floats."""
 
-    def __init__(self, num_states=12, num_actions=3, seed=0, ends=0.2, rewards=1.0):
+    def __init__(self, num_states=12, num_actions=3, seed=0, terminal=0.2, rewards=1.0):
         rng = np.random.default_rng(seed)
         self.num_actions, self.observation_shape, self.observation_dtype = num_actions, (2,), np.dtype(np.int16)
         self._next = rng.integers(0, num_states, (num_states, num_actions))
         self._rewards = rewards * rng.normal(size=(num_states, num_actions))
-        self._ends = rng.random(num_states) < ends
+        self._terminal = rng.random(num_states) < terminal
         self._state = 0
 
     def reset(self, seed=None):
@@ -30,7 +30,7 @@ class Graph(Simulator):
     def step(self, action):
         reward = float(self._rewards[self._state, action])
         self._state = int(self._next[self._state, action])
-        terminated = bool(self._ends[self._state])
+        terminated = bool(self._terminal[self._state])
         return Transition(self.observe(), reward, reward, terminated, terminated)
 
     def save(self):
@@ -50,11 +50,15 @@ class Graph(Simulator):
 
 
 class Wired(Graph):
-    """A graph that a test has drawn, (states, actions), (states, actions) and (states,). It begins in state 0."""
+    """A graph given by its tables (states, actions), (states, actions) and (states,), which begins in state 0."""
 
-    def __init__(self, next_states, rewards, ends):
+    def __init__(self, next_states, rewards, terminal):
         super().__init__(len(next_states), len(next_states[0]))
-        self._next, self._rewards, self._ends = np.array(next_states), np.array(rewards, float), np.array(ends, bool)
+        self._next, self._rewards, self._terminal = (
+            np.array(next_states),
+            np.array(rewards, float),
+            np.array(terminal, bool),
+        )
 
     def reset(self, seed=None):
         self._state = 0
@@ -65,7 +69,7 @@ class Wired(Graph):
 
 
 class Slow(Graph):
-    """Takes its time."""
+    """A graph whose steps take time."""
 
     def __init__(self, *graph, seconds, **more):
         super().__init__(*graph, **more)
@@ -77,7 +81,7 @@ class Slow(Graph):
 
 
 class Counting(Slow):
-    """Counts the steps that trees take in this process."""
+    """A slow graph that counts the steps that searches take in this process."""
 
     taken = 0
 
@@ -87,7 +91,7 @@ class Counting(Slow):
 
 
 class Deadly(Graph):
-    """Kills its process, without a word, when a worker first takes `action` in `state`; `deaths` times in all."""
+    """A graph that kills the worker process which takes `action` in `state`; `deaths` times in all."""
 
     def __init__(self, folder, state, action, deaths, parent, **graph):
         super().__init__(**graph)
@@ -103,7 +107,7 @@ class Deadly(Graph):
 
 
 class Raising(Graph):
-    """Has a bug."""
+    """A graph that raises for action 1."""
 
     def step(self, action):
         if action == 1:
@@ -112,7 +116,7 @@ class Raising(Graph):
 
 
 class SlowInOneProcess(Graph):
-    """Takes its time in the first worker that takes a step, and writes down who has taken how many."""
+    """A graph that is slow in the first worker that takes a step, and records how many steps each process takes."""
 
     def __init__(self, folder, seconds, parent, **graph):
         super().__init__(**graph)

@@ -1,4 +1,4 @@
-"""Atari: equal to plain recursion on the games of the paper and two more."""
+"""Atari searches equal plain recursion, on the games of the paper and two more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GAMES = {"Tutankham": 8, "VideoPinball": 9, "Berzerk": 18, "Solaris": 18, "Break
 
 
 def cases():
-    """Depths 1 to 3, but 3 only with few actions. What takes more than 3 s is for another day."""
+    """Yield depths 1 to 3, but 3 only with few actions; what takes more than 3 s is marked slow."""
     for game, num_actions in GAMES.items():
         for depth in (1, 2, 3) if num_actions <= 9 else (1, 2):
             slow = num_actions**depth > 300

@@ -1,4 +1,4 @@
-"""Equal to plain recursion: action, value and the value of every action, bit for bit."""
+"""Searches equal plain recursion bit for bit: action, value, and the value of every first action."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def assert_equals_plain(sim, root, depth, discount, seed=0):
     seed=st.integers(0, 10**6),
     num_states=st.integers(1, 15),
     num_actions=st.integers(1, 4),
-    ends=st.sampled_from([0.0, 0.2, 0.6]),
+    terminal=st.sampled_from([0.0, 0.2, 0.6]),
     depth=st.integers(1, 4),
     discount=st.sampled_from([0.5, 0.97, 1.0]),
 )
 @settings(max_examples=150, deadline=None)
-def test_graphs_with_ends_and_many_equal_nodes(seed, num_states, num_actions, ends, depth, discount):
-    sim = Graph(num_states, num_actions, seed, ends)
+def test_graphs_with_terminal_states_and_many_equal_nodes(seed, num_states, num_actions, terminal, depth, discount):
+    sim = Graph(num_states, num_actions, seed, terminal)
     (root,) = roots_along(sim, 1, 1, seed)
     result = assert_equals_plain(sim, root, depth, discount)
     assert result.tree_nodes == plain_tree_nodes(sim, root, result.depth)

@@ -1,4 +1,4 @@
-"""Searches in a row: no growth of memory, files or processes."""
+"""Many searches in a row do not grow memory, open files or processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def resident_bytes(process_id="self"):
 
 
 def children_of(process_id):
-    """Processes whose parent it is."""
+    """Return the ids of the child processes of a process."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -39,8 +39,8 @@ def usage(workers):
     }
 
 
-def assert_no_growth(world, searches, depth, allowed_bytes):
-    sim = make_simulator(world)
+def assert_no_growth(env, searches, depth, allowed_bytes):
+    sim = make_simulator(env)
     rng = np.random.default_rng(0)
     sim.reset(seed=0)
 
@@ -65,12 +65,12 @@ def zero(observations, depth):
     return np.zeros(len(observations))
 
 
-@pytest.mark.parametrize("world", ["MinAtar/Asterix-v1"])
-def test_a_thousand_searches_leave_nothing_behind(world):
-    assert_no_growth(world, searches=1000, depth=2, allowed_bytes=3 * 2**20)
+@pytest.mark.parametrize("env", ["MinAtar/Asterix-v1"])
+def test_a_thousand_searches_leave_nothing_behind(env):
+    assert_no_growth(env, searches=1000, depth=2, allowed_bytes=3 * 2**20)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("world", "depth"), [("MinAtar/Asterix-v1", 3), ("ALE/Pong-v5", 1)])
-def test_ten_thousand_searches_leave_nothing_behind(world, depth):
-    assert_no_growth(world, searches=10_000, depth=depth, allowed_bytes=6 * 2**20)
+@pytest.mark.parametrize(("env", "depth"), [("MinAtar/Asterix-v1", 3), ("ALE/Pong-v5", 1)])
+def test_ten_thousand_searches_leave_nothing_behind(env, depth):
+    assert_no_growth(env, searches=10_000, depth=depth, allowed_bytes=6 * 2**20)

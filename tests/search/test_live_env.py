@@ -1,4 +1,4 @@
-"""A search leaves the live world alone: what follows is bit-equal to a twin's that never searched."""
+"""A search leaves the live env unchanged: what follows is bit-equal to a clone that never searched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adalook.search import FixedDepth, Root, WorkerPool, search
 from adalook.simulators.make import make_simulator
 from tests.search.reference import hashed_values
 
-WORLDS = {
+ENVS = {
     "maze": lambda: make_simulator(al.zoo.maze(size=12, seed=0)),
     "garnet": lambda: make_simulator(al.zoo.garnet(20, 3, 3, seed=0)),
     "Breakout": lambda: make_simulator("MinAtar/Breakout-v1"),
@@ -24,7 +24,7 @@ WORLDS = {
 
 
 def play(sim, rng, steps):
-    """What the next steps bring."""
+    """Take random steps; returns everything that they show."""
     seen = []
     for _ in range(steps):
         transition = sim.step(int(rng.integers(sim.num_actions)))
@@ -36,12 +36,12 @@ def play(sim, rng, steps):
     return seen
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_fifty_searches_change_nothing(world):
-    sim, clone = WORLDS[world](), WORLDS[world]()
+@pytest.mark.parametrize("env", ENVS)
+def test_fifty_searches_change_nothing(env):
+    sim, clone = ENVS[env](), ENVS[env]()
     np.testing.assert_array_equal(sim.reset(seed=5), clone.reset(seed=5))
     rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
-    depth = 1 if world.startswith("Atari") else 2
+    depth = 1 if env.startswith("Atari") else 2
     for i in range(50):
         assert play(sim, rng, 3) == play(clone, other_rng, 3)
         search(sim, Root.of(sim), hashed_values, FixedDepth(depth), discount=0.99, seed=i)
@@ -60,7 +60,7 @@ def test_searches_by_workers_change_nothing():
 
 
 class Dice(gymnasium.Env):
-    """Throws a die of twenty sides, with a generator of its own that Gymnasium knows nothing of."""
+    """An env that throws a die of twenty sides with a generator of its own, which Gymnasium does not know."""
 
     action_space = gymnasium.spaces.Discrete(2)
     observation_space = gymnasium.spaces.Box(0, 19, (1,), np.int64)
@@ -78,10 +78,10 @@ class Dice(gymnasium.Env):
         return self.dice.integers(20, size=1), 0.0, False, False, {}
 
 
-@pytest.mark.parametrize("world", [lambda: al.zoo.garnet(200, 2, 20, seed=0), Dice], ids=["garnet", "gym"])
-def test_the_tree_does_not_foresee_what_the_live_world_draws(world):
-    """With its own randomness a tree is as good as any other draw: it is right about as often as chance allows."""
-    sim = make_simulator(world())
+@pytest.mark.parametrize("env", [lambda: al.zoo.garnet(200, 2, 20, seed=0), Dice], ids=["garnet", "gym"])
+def test_the_tree_does_not_foresee_what_the_live_env_draws(env):
+    """A tree draws its own randomness, so it predicts the live env's draw only as often as chance does."""
+    sim = make_simulator(env())
     hits = 0
     for i in range(200):
         sim.reset(seed=i)

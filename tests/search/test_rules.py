@@ -1,4 +1,4 @@
-"""Depth rules: what they go by and what they decide."""
+"""Depth rules: the distances they compute and what they decide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def view(action_values, depth=1, references=None, previous=None):
 
 
 class Table:
-    """Ranks that were decided beforehand."""
+    """Ranks that a test has fixed, which recent what they are asked."""
 
     def __init__(self, shares):
         self.shares, self.asked = shares, []
@@ -53,7 +53,7 @@ def test_gap_with_one_action_never_goes_on():
 
 
 def test_gap_agrees_with_fixed_depth_at_its_extremes():
-    sim = Graph(60, 4, seed=1, ends=0.1)
+    sim = Graph(60, 4, seed=1, terminal=0.1)
     for root in roots_along(sim, 5, 1):
         shallow = search(sim, root, hashed_values, GapDepth(1e-12, 3), discount=0.9)
         deep = search(sim, root, hashed_values, GapDepth(np.inf, 3), discount=0.9)
@@ -69,7 +69,7 @@ def test_quantile_measures_the_distance_to_the_prior():
 
 
 def test_quantile_without_a_prior_measures_what_the_last_level_changed():
-    sim = Graph(60, 4, seed=1, ends=0.1)
+    sim = Graph(60, 4, seed=1, terminal=0.1)
     rule = QuantileDepth({2: 1.0, 3: 1.0}, Table({1: 0.0, 2: 0.0}))
     for root in roots_along(sim, 5, 1):
         result = search(sim, root, hashed_values, rule, discount=0.9)
@@ -90,7 +90,7 @@ def test_quantile_without_a_prior_measures_what_the_last_level_changed():
     ],
 )
 def test_quantile_deepens_by_rank(shares, ranks, depth):
-    sim = Graph(60, 4, seed=1, ends=0.0)
+    sim = Graph(60, 4, seed=1, terminal=0.0)
     table = Table(ranks)
     result = search(sim, roots_along(sim, 1, 1)[0], hashed_values, QuantileDepth(shares, table), discount=0.9)
     assert (result.depth, result.status) == (depth, SearchStatus.DONE)
@@ -100,12 +100,12 @@ def test_quantile_deepens_by_rank(shares, ranks, depth):
 
 
 def test_quantile_that_selects_all_is_fixed_depth():
-    sim = Graph(60, 4, seed=1, ends=0.1)
-    record = RecentDistances(min_count=1)
-    rule = QuantileDepth({2: 1.0, 3: 1.0}, record, prior=lambda roots: np.zeros(len(roots)))
+    sim = Graph(60, 4, seed=1, terminal=0.1)
+    recent = RecentDistances(min_count=1)
+    rule = QuantileDepth({2: 1.0, 3: 1.0}, recent, prior=lambda roots: np.zeros(len(roots)))
     for root in roots_along(sim, 8, 1):
         for depth in (1, 2, 3):
-            record.add(depth, 0.5)
+            recent.add(depth, 0.5)
         result = search(sim, root, hashed_values, rule, discount=0.9)
         np.testing.assert_array_equal(
             result.action_values, search(sim, root, hashed_values, FixedDepth(3), discount=0.9).action_values
@@ -113,7 +113,7 @@ def test_quantile_that_selects_all_is_fixed_depth():
 
 
 def test_roots_of_one_call_stop_at_their_own_depth():
-    sim = Graph(200, 3, seed=5, ends=0.0)
+    sim = Graph(200, 3, seed=5, terminal=0.0)
     roots = roots_along(sim, 12, 1)
     together = search_many(sim, roots, hashed_values, GapDepth(0.4, 4), discount=0.9)
     assert len({result.depth for result in together}) > 1
@@ -121,24 +121,24 @@ def test_roots_of_one_call_stop_at_their_own_depth():
         assert_same(search(sim, root, hashed_values, GapDepth(0.4, 4), discount=0.9), result)
 
 
-def test_record_ranks_newcomers_behind_their_equals():
-    record = RecentDistances(window=4, min_count=4)
+def test_recent_distances_rank_new_ones_behind_equal_ones():
+    recent = RecentDistances(window=4, min_count=4)
     for distance in (0.0, 0.0, 0.0, 0.0):
-        assert np.isnan(record.rank_share(1, np.zeros(1)))[0]
-        record.add(1, distance)
-    assert record.rank_share(1, np.array([0.0, 1.0])).tolist() == [0.8, 0.0]
-    for distance in (5.0, 6.0, 7.0, 8.0):  # the zeros are forgotten
-        record.add(1, distance)
-    assert record.rank_share(1, np.array([0.0, 6.5])).tolist() == [0.8, 0.4]
+        assert np.isnan(recent.rank_share(1, np.zeros(1)))[0]
+        recent.add(1, distance)
+    assert recent.rank_share(1, np.array([0.0, 1.0])).tolist() == [0.8, 0.0]
+    for distance in (5.0, 6.0, 7.0, 8.0):  # the zeros are dropped
+        recent.add(1, distance)
+    assert recent.rank_share(1, np.array([0.0, 6.5])).tolist() == [0.8, 0.4]
 
 
-def test_record_deepens_the_promised_share():
+def test_recent_distances_deepen_the_share_that_was_set():
     rng = np.random.default_rng(0)
-    record = RecentDistances(window=500, min_count=100)
+    recent = RecentDistances(window=500, min_count=100)
     chosen = []
     for distance in rng.exponential(size=4000):
-        chosen.append(bool(record.rank_share(1, np.array([distance]))[0] < 0.2))
-        record.add(1, distance)
+        chosen.append(bool(recent.rank_share(1, np.array([distance]))[0] < 0.2))
+        recent.add(1, distance)
     assert np.mean(chosen[500:]) == pytest.approx(0.2, abs=0.03)
 
 

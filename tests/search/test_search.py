@@ -1,4 +1,4 @@
-"""What a search says about itself, its limits, and how it treats value functions."""
+"""Results of a search: Bellman operators, paths, levels, ties, beams, budgets, times and wrong arguments."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_maze_gives_the_bellman_operator_where_no_goal_is_near(depth):
 
 
 def dense(mdp):
-    """(S, A, S) probabilities."""
+    """Return the probabilities (S, A, S) of a model."""
     probabilities = np.zeros((mdp.num_states, mdp.num_actions, mdp.num_states))
     for state, action in np.ndindex(probabilities.shape[:2]):
         successors, weights = mdp.transition_row(state, action)
@@ -72,7 +72,7 @@ def dense(mdp):
 
 
 def meets_chance(probabilities, steps):
-    """(S,) whether some path of so many steps meets a random move."""
+    """Return whether (S,) some path of so many steps meets a random move."""
     chance = at_once = (probabilities.max(axis=2) < 1.0).any(axis=1)
     reach = (probabilities > 0).any(axis=1)
     for _ in range(steps - 1):
@@ -80,8 +80,8 @@ def meets_chance(probabilities, steps):
     return chance
 
 
-def test_values_are_asked_for_once_per_level_and_once_per_observation():
-    sim = Graph(20, 4, seed=2, ends=0.3)
+def test_the_value_function_is_called_once_per_level_with_distinct_observations():
+    sim = Graph(20, 4, seed=2, terminal=0.3)
     roots = roots_along(sim, 3, 1)
     calls = []
 
@@ -94,8 +94,8 @@ def test_values_are_asked_for_once_per_level_and_once_per_observation():
     assert calls == [1, 2, 3]
 
 
-def test_levels_that_nobody_asks_about_are_not_evaluated_and_change_nothing():
-    sim = Graph(25, 3, seed=5, ends=0.3)  # some trees end before the others
+def test_levels_that_the_rule_does_not_need_are_not_evaluated_and_change_nothing():
+    sim = Graph(25, 3, seed=5, terminal=0.3)  # some trees terminate before the others
     roots = roots_along(sim, 12, 1)
     calls = []
 
@@ -111,14 +111,14 @@ def test_levels_that_nobody_asks_about_are_not_evaluated_and_change_nothing():
         np.testing.assert_array_equal(last.leaf().observation, full.leaf().observation)
     assert set(calls) == {3}
     with pytest.raises(ArgumentError, match="every_level=True"):
-        search(Graph(25, 3, ends=0.0), roots[0], hashed_values, FixedDepth(3), discount=0.9).leaf(depth=1)
+        search(Graph(25, 3, terminal=0.0), roots[0], hashed_values, FixedDepth(3), discount=0.9).leaf(depth=1)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
-def test_a_root_that_ends_early_changes_nothing_for_the_others(depth):
-    sim = Graph(25, 2, seed=6, ends=0.5)
+def test_a_tree_that_terminates_early_changes_nothing_for_the_others(depth):
+    sim = Graph(25, 2, seed=6, terminal=0.5)
     roots = []
-    for state in np.flatnonzero(~sim._ends).tolist():
+    for state in np.flatnonzero(~sim._terminal).tolist():
         sim.restore(state)
         roots.append(Root.of(sim))
     calls = []
@@ -139,10 +139,10 @@ def test_the_path_leads_to_the_value_and_to_the_leaf():
     sim = MinAtarSimulator("Asterix", sticky=0.2)
     for i, root in enumerate(roots_along(sim, 8, 11)):
         result = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, seed=i)
-        world, total, terminated = sim.clone(), 0.0, False
-        world.restore(sim.reseed(root.state, i))
+        clone, total, terminated = sim.clone(), 0.0, False
+        clone.restore(sim.reseed(root.state, i))
         for step, action in enumerate(result.path):
-            transition = world.step(action)
+            transition = clone.step(action)
             total += 0.9**step * transition.reward
             terminated = transition.terminated
         leaf = result.leaf()
@@ -155,7 +155,7 @@ def test_the_path_leads_to_the_value_and_to_the_leaf():
 
 
 def test_every_level_is_the_search_to_that_depth():
-    sim = Graph(25, 3, seed=4, ends=0.2)
+    sim = Graph(25, 3, seed=4, terminal=0.2)
     for root in roots_along(sim, 10, 1):
         deep = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
         for level in deep.levels:
@@ -169,31 +169,31 @@ def test_every_level_is_the_search_to_that_depth():
                 assert leaf.return_to_leaf + bonus == level.action_values[action]
 
 
-def test_a_tree_in_which_everything_has_ended_stops():
-    sim = Graph(6, 2, ends=1.0)
+def test_a_tree_in_which_every_path_has_terminated_stops():
+    sim = Graph(6, 2, terminal=1.0)
     result = search(sim, roots_along(sim, 1, 1)[0], hashed_values, FixedDepth(5), discount=0.9)
     assert (result.depth, result.status, result.nodes) == (1, SearchStatus.TERMINATED, 2)
 
 
 def test_ties_go_to_the_first_action():
-    sim = Graph(1, 4, ends=0.0, rewards=0.0)
+    sim = Graph(1, 4, terminal=0.0, rewards=0.0)
     assert search(sim, roots_along(sim, 1, 1)[0], zero, FixedDepth(2), discount=0.9).action == 0
 
 
-def test_ties_with_a_leaf_that_ended_above_go_to_the_leaf_of_the_level():
-    """One path ends at depth 2, the other goes on; at first both are worth 0, then going on costs something."""
-    nexts, ends = [[1, 1], [2, 3], [2, 2], [3, 3]], [False, False, True, False]
-    sim = Wired(nexts, np.zeros((4, 2)), ends)
+def test_ties_with_a_leaf_that_terminated_above_go_to_the_leaf_of_the_level():
+    """One path terminates at depth 2, the other goes on; first both have the value 0, then going on costs 1."""
+    nexts, terminal = [[1, 1], [2, 3], [2, 2], [3, 3]], [False, False, True, False]
+    sim = Wired(nexts, np.zeros((4, 2)), terminal)
     result = search(sim, begin(sim), zero, FixedDepth(3), discount=0.9, every_level=True)
     assert result.path == (0, 1, 0)
     assert not result.leaf().terminated
-    assert result.levels[1].leaf_terminated.all()  # at depth 2 both are leaves, and the ended one is the first
-    costly = Wired(nexts, [[0, 0], [0, 0], [0, 0], [-1, -1]], ends)
+    assert result.levels[1].leaf_terminated.all()  # at depth 2 both are leaves, and the terminated one is the first
+    costly = Wired(nexts, [[0, 0], [0, 0], [0, 0], [-1, -1]], terminal)
     assert search(costly, begin(costly), zero, FixedDepth(3), discount=0.9).path == (0, 0)
 
 
-def test_of_equal_leaves_that_ended_above_the_first_counts():
-    """Ends at depths 2 and 3, both worth 0, and one path that goes on and is worth less."""
+def test_of_equal_leaves_that_terminated_above_the_first_counts():
+    """Paths terminate at depths 2 and 3 with the value 0, and one goes on and has a lower value."""
     nexts = [[1, 1], [2, 3], [2, 2], [4, 5], [4, 4], [5, 5]]
     rewards = [[0, 0], [0, 0], [0, 0], [0, -1], [0, 0], [0, 0]]
     sim = Wired(nexts, rewards, [False, False, True, False, True, False])
@@ -216,7 +216,7 @@ def test_of_equal_nodes_a_beam_keeps_the_first():
 
 
 def test_plain_trees_are_counted_exactly_however_deep():
-    sim = Graph(3, 4, ends=0.0)
+    sim = Graph(3, 4, terminal=0.0)
     result = search(sim, roots_along(sim, 1, 1)[0], zero, FixedDepth(60), discount=0.99)
     assert result.tree_nodes == sum(4**depth for depth in range(1, 61))
     assert result.nodes <= 60 * 3 * 4
@@ -231,7 +231,7 @@ def test_a_wide_enough_beam_is_the_full_tree():
 
 @pytest.mark.parametrize("width", [1, 2, 7])
 def test_a_beam_costs_as_much_at_every_level_and_bounds_values_from_below(width):
-    sim = Graph(300, 4, seed=7, ends=0.05)
+    sim = Graph(300, 4, seed=7, terminal=0.05)
     for root in roots_along(sim, 5, 1):
         full = search(sim, root, hashed_values, FixedDepth(5), discount=0.9)
         narrow = search(sim, root, hashed_values, FixedDepth(5), discount=0.9, width=width)
@@ -244,7 +244,7 @@ def test_a_beam_costs_as_much_at_every_level_and_bounds_values_from_below(width)
 
 
 def test_a_beam_keeps_the_most_valuable_nodes():
-    sim = Graph(300, 4, seed=8, ends=0.0)
+    sim = Graph(300, 4, seed=8, terminal=0.0)
     (root,) = roots_along(sim, 1, 1)
     narrow = search(sim, root, hashed_values, FixedDepth(2), discount=0.9, width=1)
     full = search(sim, root, hashed_values, FixedDepth(2), discount=0.9)
@@ -255,17 +255,17 @@ def test_a_beam_keeps_the_most_valuable_nodes():
 
 
 def test_out_of_nodes_the_last_complete_level_answers():
-    sim = Graph(300, 4, seed=9, ends=0.0)
+    sim = Graph(300, 4, seed=9, terminal=0.0)
     (root,) = roots_along(sim, 1, 1)
     for nodes in (1, 4, 20, 60, 10**6):
         result = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, budget=Budget(nodes=nodes))
-        assert result.nodes <= max(nodes, 4)  # the first level is always made
+        assert result.nodes <= max(nodes, 4)  # the first level is always completed
         assert result.status is (SearchStatus.DONE if nodes == 10**6 else SearchStatus.NODE_LIMIT)
         assert_levels_equal(result, search(sim, root, hashed_values, FixedDepth(result.depth), discount=0.9))
 
 
 def test_out_of_time_the_last_complete_level_answers():
-    sim = Slow(300, 4, seed=9, ends=0.0, seconds=0.001)
+    sim = Slow(300, 4, seed=9, terminal=0.0, seconds=0.001)
     (root,) = roots_along(sim, 1, 1)
     result = search(sim, root, hashed_values, FixedDepth(9), discount=0.9, budget=Budget(seconds=0.05))
     assert result.status is SearchStatus.TIME_LIMIT
@@ -276,7 +276,7 @@ def test_out_of_time_the_last_complete_level_answers():
 
 def test_a_level_that_is_given_up_is_counted(monkeypatch):
     monkeypatch.setattr(workers_base, "MAX_BATCH_SIZE", 5)
-    sim = Counting(300, 4, seed=9, ends=0.0, seconds=0.002)
+    sim = Counting(300, 4, seed=9, terminal=0.0, seconds=0.002)
     roots = roots_along(sim, 2, 1)
     begin = time.perf_counter()
     results = search_many(sim, roots, zero, FixedDepth(9), discount=0.9, budget=Budget(seconds=0.3))
@@ -284,7 +284,7 @@ def test_a_level_that_is_given_up_is_counted(monkeypatch):
     assert {result.status for result in results} == {SearchStatus.TIME_LIMIT}
     assert sum(result.nodes for result in results) == sim.taken
     for result in results:
-        complete = search(Graph(300, 4, seed=9, ends=0.0), roots[0], zero, FixedDepth(result.depth), discount=0.9)
+        complete = search(Graph(300, 4, seed=9, terminal=0.0), roots[0], zero, FixedDepth(result.depth), discount=0.9)
         assert result.depth == complete.depth
         assert result.saved >= 0
         assert result.given_up.expansion > 0.0
@@ -300,7 +300,7 @@ def assert_levels_equal(result, other):
 
 
 def test_seconds_add_up():
-    sim = Slow(40, 3, ends=0.0, seconds=0.002)
+    sim = Slow(40, 3, terminal=0.0, seconds=0.002)
     result = search(sim, roots_along(sim, 1, 1)[0], zero, FixedDepth(3), discount=0.9)
     assert result.seconds.expansion >= 0.002 * result.nodes
     assert result.seconds.expansion > 0.9 * result.seconds.total

@@ -1,4 +1,4 @@
-"""`adalook search`: figures, files, picture, complaints."""
+"""Searches along a trajectory, and the command `adalook search` that prints, saves and draws them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ import pytest
 
 import adalook as al
 from adalook.cli.main import main
-from adalook.errors import FileError
-from adalook.report.figures import search_view as search_picture
-from adalook.report.figures.search_view import draw_searches
 from adalook.search import FixedDepth, RecentDistances
 from adalook.search.trajectory import TrajectoryPlan, search_along
 from adalook.simulators.make import make_simulator
@@ -25,7 +22,7 @@ def lines(capsys):
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_figures_as_json(capsys):
+def test_numbers_as_json(capsys):
     assert main(["search", "MinAtar/Breakout-v1", "--depth", "2", "--states", "3", "--json"]) == 0
     searches = lines(capsys)
     assert [search["step"] for search in searches] == [0, 10, 20]
@@ -54,13 +51,13 @@ def test_workers_and_seeds(capsys):
         ("MinAtar/Freeway-v1", ["--width", "1", "--depth", "6"], {6}),
     ],
 )
-def test_every_kind_of_world_and_rule(capsys, env, options, depths):
+def test_every_kind_of_env_and_rule(capsys, env, options, depths):
     assert main(["search", env, "--states", "2", "--json", *options]) == 0
     assert {search["depth"] for search in lines(capsys)} == depths
 
 
 @pytest.mark.parametrize("env", ["MinAtar/Asterix-v1", "CartPole-v1"])
-def test_table_and_picture(tmp_path, capsys, env):
+def test_table_and_figure(tmp_path, capsys, env):
     assert main(["search", env, "--depth", "2", "--states", "2", "--width", "3", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "nodes/s" in out
@@ -71,40 +68,14 @@ def test_table_and_picture(tmp_path, capsys, env):
         assert len(arrays["path_0"]) == len(about["searches"][0]["path"])
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([0.0, 0.0, 0.0], ["all actions tie at 0"]),
-        ([0.0, None, 0.0], ["×", "all actions that were kept tie at 0"]),
-        ([0.5, 0.5, 0.5], []),
-        ([0.0, 0.25, 0.0], []),
-    ],
-)
-def test_a_picture_of_nothing_says_so(values, words):
-    known = [value for value in values if value is not None]
-    search = {"step": 0, "path": [0], "path_rewards": [0.0], "action": 0, "action_values": values, "value": max(known)}
-    search |= {"depth": 1, "nodes": 3, "saved": 0}
-    frame = np.zeros((4, 4), np.uint8)
-    about = {"env": "a world", "rule": "depth 1", "searches": [search]}
-    figure = search_picture._figure(about, {"root_0": frame, "path_0": frame[None]})
-    assert [text.get_text() for text in figure.axes[-1].texts] == words
-
-
 @pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
 def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
-    record = RecentDistances()
-    for searched in search_along(make(), TrajectoryPlan(FixedDepth(3), record, discount=0.9, states=8, every=7)):
+    for searched in search_along(
+        make(), TrajectoryPlan(FixedDepth(3), RecentDistances(), discount=0.9, states=8, every=7)
+    ):
         result = searched.result
         np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)
         assert result.value == pytest.approx(sum(0.9**t * r for t, r in enumerate(searched.path_rewards)), abs=1e-12)
-
-
-def test_damaged_files_are_named(tmp_path):
-    with pytest.raises(FileError, match="cannot read the searches"):
-        draw_searches(tmp_path)
-    (tmp_path / "search.json").write_text('{"format": "adalook search", "format_version": 2, "searches": []}')
-    with pytest.raises(FileError, match="another format"):
-        draw_searches(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +91,13 @@ def test_damaged_files_are_named(tmp_path):
         (["--discount", "2"], "discount"),
     ],
 )
-def test_complaints(capsys, options, words):
+def test_wrong_flags_are_named(capsys, options, words):
     assert main(["search", "MinAtar/Breakout-v1", *options]) == 2
-    complaint = capsys.readouterr().err
-    assert words in complaint
-    assert complaint.count("\n") == 1
+    message = capsys.readouterr().err
+    assert words in message
+    assert message.count("\n") == 1
 
 
-def test_an_unknown_world(capsys):
+def test_an_unknown_env(capsys):
     assert main(["search", "MinAtar/Brakeout-v1"]) == 2
     assert "Breakout" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Worker processes: the same answers whatever their number and fate, and nothing left behind."""
+"""Worker processes: answers depend neither on their number nor on deaths, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_answers_do_not_depend_on_the_number_of_workers(count):
 
 
 def test_a_slow_worker_is_helped_out(tmp_path):
-    sim = SlowInOneProcess(tmp_path, 0.02, os.getpid(), num_states=200, num_actions=8, seed=1, ends=0.0)
+    sim = SlowInOneProcess(tmp_path, 0.02, os.getpid(), num_states=200, num_actions=8, seed=1, terminal=0.0)
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(2), discount=0.9)
     with WorkerPool(sim, 2) as workers:
@@ -52,7 +52,7 @@ def test_a_slow_worker_is_helped_out(tmp_path):
 
 
 def test_a_worker_that_is_killed_between_levels_is_replaced():
-    sim = Graph(40, 4, seed=3, ends=0.05)
+    sim = Graph(40, 4, seed=3, terminal=0.05)
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9, every_level=True)
     with WorkerPool(sim, 2) as workers:
@@ -75,7 +75,7 @@ def test_a_worker_that_is_killed_between_levels_is_replaced():
 
 @pytest.mark.parametrize("deaths", [1, 3])
 def test_a_worker_that_dies_at_work_has_its_work_redone(tmp_path, deaths):
-    graph = {"num_states": 30, "num_actions": 4, "seed": 1, "ends": 0.0}
+    graph = {"num_states": 30, "num_actions": 4, "seed": 1, "terminal": 0.0}
     sim = Graph(**graph)
     (root,) = roots_along(sim, 1, 1)
     expected = search(sim, root, hashed_values, FixedDepth(4), discount=0.9)
@@ -111,14 +111,14 @@ def test_closed_workers_say_so():
 
 
 def test_a_deadline_leaves_the_workers_in_order():
-    sim = Slow(200, 4, seed=5, ends=0.0, seconds=0.002)
-    roots = roots_along(Graph(200, 4, seed=5, ends=0.0), 2, 1)
+    sim = Slow(200, 4, seed=5, terminal=0.0, seconds=0.002)
+    roots = roots_along(Graph(200, 4, seed=5, terminal=0.0), 2, 1)
     with WorkerPool(sim, 2) as workers:
         searched(sim, roots, workers)  # both are awake
         hurried = searched(sim, roots, workers, budget=Budget(seconds=0.05))
         unhurried = searched(sim, roots, workers)
     assert {result.status for result in hurried} == {SearchStatus.TIME_LIMIT}
-    for mine, theirs in zip(unhurried, searched(Graph(200, 4, seed=5, ends=0.0), roots), strict=True):
+    for mine, theirs in zip(unhurried, searched(Graph(200, 4, seed=5, terminal=0.0), roots), strict=True):
         assert_same(mine, theirs)
 
 
@@ -152,7 +152,7 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
         from tests.search.sims import Graph
 
         if __name__ == "__main__":
-            sim = Graph(500, 4, ends=0.0)
+            sim = Graph(500, 4, terminal=0.0)
             (root,) = roots_along(sim, 1, 1)
             with WorkerPool(sim, 2) as workers:
                 search(sim, root, hashed_values, FixedDepth(2), discount=0.9, expander=workers)
@@ -178,7 +178,7 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
 
 
 def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes():
-    """A process that was forked has the parent's ends of all pipes, so that the parent's death does not end them."""
+    """A forked process holds the parent's ends of all pipes, so that the parent's death does not close them."""
     script = """
         import os, signal, time
         from adalook.search import WorkerPool

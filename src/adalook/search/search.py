@@ -74,6 +74,9 @@ class Budget:
         optional(positive_or_infinite).validate("the budget of seconds", self.seconds)
 
 
+UNLIMITED = Budget()
+
+
 def search(
     sim: Simulator,
     root: Root,
@@ -152,8 +155,8 @@ def search_many(
     seeds = _checked_seeds(seed, len(roots))
     if not roots:
         return []
-    budget = budget or Budget()
-    evaluate_all = every_level or width is not None or budget != Budget() or rule.needs_values
+    budget = UNLIMITED if budget is None else budget
+    evaluate_all = every_level or width is not None or budget != UNLIMITED or rule.needs_values
     trees = _Trees(_Options(sim, value_fn, rule, discount, width, budget, evaluate_all), roots)
     expander = InProcessExpander(sim) if expander is None else expander
     try:
