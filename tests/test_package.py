@@ -30,9 +30,9 @@ def run(code: str) -> str:
 
 
 def test_import_is_light():
-    took, heavy = run(QUICK).split(maxsplit=1)
-    assert heavy.strip() == "[]"
-    assert float(took) < 0.5
+    answers = [run(QUICK).split(maxsplit=1) for _ in range(5)]
+    assert {heavy.strip() for _, heavy in answers} == {"[]"}
+    assert min(float(took) for took, _ in answers) < 0.1
 
 
 def test_planning_imports_neither_torch_nor_gymnasium_nor_matplotlib():
@@ -42,7 +42,7 @@ def test_planning_imports_neither_torch_nor_gymnasium_nor_matplotlib():
 def test_every_public_name_can_be_had():
     for name in al.__all__:
         assert getattr(al, name) is not None
-    assert set(al.__all__) <= set(dir(al))
+    assert {"solve", "zoo", "priors", "MDP", "QLDQN", "Config", "make_simulator"} <= set(dir(al)) & set(al.__all__)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
