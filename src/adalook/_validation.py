@@ -121,3 +121,16 @@ fraction_below_one = Validator("a number in [0, 1)", _number, lambda value: 0.0 
 non_negative = Validator("a number >= 0", _number, lambda value: 0.0 <= value < float("inf"))
 positive = Validator("a number > 0", _number, lambda value: 0.0 < value < float("inf"))
 positive_or_infinite = Validator("a number > 0", _number, lambda value: value > 0.0)
+
+
+def parse_number(text: str, kind: type, what: str) -> Any:
+    """Return a number read from text, or raise `ArgumentError` that names what it was for.
+
+    >>> parse_number("3", int, "the depth")
+    3
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        expected = "a whole number" if kind is int else "a number"
+        raise ArgumentError(f"{what} is wrong", expected=expected, got=repr(text)) from None

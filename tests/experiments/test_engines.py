@@ -19,7 +19,7 @@ from adalook.errors import ArgumentError, MissingExtraError
 from adalook.experiments.engines.base import ONE_THREAD, EngineError
 from adalook.experiments.engines.processes import Processes
 from adalook.experiments.engines.ray import RayEngine, fingerprint, run_checked
-from adalook.experiments.methods import FixedDepth
+from adalook.experiments.methods import hpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.registry import chosen_engine, chosen_experiments
 from adalook.experiments.runner import reproduce
@@ -68,7 +68,7 @@ class NosyMaze(MazeModel):
 
 
 def trial(model: MazeModel, name: str = "job") -> Trial:
-    return Trial(name, model, FixedDepth(1))
+    return Trial(name, model, hpi(1))
 
 
 def children() -> set[int]:

@@ -9,12 +9,13 @@ import pytest
 
 import adalook as al
 from adalook.experiments.maze import MazeExperiment
-from adalook.experiments.methods import FixedDepth, OnePerDepth, tree_nodes
+from adalook.experiments.methods import hpi, qlpi_one_per_depth
 from adalook.experiments.models import ChainModel, MazeModel
 from adalook.experiments.priors import ExactPrior, values_by_cell
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
 from adalook.planning.lookahead.backups import backup
+from adalook.planning.rules.spec import tree_nodes
 
 from .small import CHAIN, MAZE, SWEEP
 
@@ -144,14 +145,14 @@ def contractions(mdp: al.MDP, solution: al.Solution, best: list[float]) -> list[
 @pytest.mark.parametrize("depth", [2, 3, 4])
 def test_induced_contraction_is_the_worst_of_all_passes(depth):
     """On the chain that is the first: two states are equally far, and there is one state per depth."""
-    model, rule = ChainModel(9, 0.9), OnePerDepth(depth)
+    model, method = ChainModel(9, 0.9), qlpi_one_per_depth(depth)
     mdp = model.build()
     prior = al.priors.exact(mdp)
     solution = al.solve(
-        mdp, rule.method(mdp, prior), initial_policy=model.initial_policy(mdp), tolerance=0.0, keep_states=True
+        mdp, method.make(mdp, prior), initial_policy=model.initial_policy(mdp), tolerance=0.0, keep_states=True
     )
     each = contractions(mdp, solution, prior.values.tolist())
-    record = run_trial(Trial("x", model, rule, ExactPrior())).record
+    record = run_trial(Trial("x", model, method, ExactPrior())).record
     assert record["predicted"]["kappa_theta"] == pytest.approx(max(each), rel=1e-12)
     promised = mdp.discount**depth * (1 + 1e-9)
     assert [kappa > promised for kappa in each] == [True] + [False] * (len(each) - 1)
@@ -162,7 +163,7 @@ def test_states_that_reached_the_optimum_look_furthest():
     model = ChainModel(6, 0.9)
     mdp = model.build()
     best = al.priors.exact(mdp).values.tolist()
-    outcome = run_trial(Trial("x", model, FixedDepth(1), histogram=True))
+    outcome = run_trial(Trial("x", model, hpi(1), histogram=True))
     solution = al.solve(mdp, al.HPI(1), initial_policy=model.initial_policy(mdp), tolerance=0.0, keep_states=True)
     passes = [item.values.tolist() for item in solution.trace if item.changed]
     assert len(outcome.record["effective_lookahead"]) == len(passes)
@@ -238,4 +239,4 @@ def test_an_interrupted_solve_is_no_result(monkeypatch):
     stopped = dataclasses.replace(al.solve(al.zoo.chain(n=3)), status=al.Status.INTERRUPTED)
     monkeypatch.setattr("adalook.experiments.trial.solve", lambda *given, **named: stopped)
     with pytest.raises(KeyboardInterrupt):
-        run_trial(Trial("x", MazeModel(8, 0.9, 0), FixedDepth(1)))
+        run_trial(Trial("x", MazeModel(8, 0.9, 0), hpi(1)))

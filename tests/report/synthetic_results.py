@@ -16,17 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from adalook.experiments.maze import MazeExperiment
+from adalook.experiments.runner import group_styles
 from adalook.report.claims.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
 from adalook.report.claims.table import check_claims
 from adalook.report.claims.verdicts import CheckedClaim
 from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
-from adalook.report.data.records import read_record
+from adalook.report.data.records import read_group, read_record
 from adalook.report.data.solution import SavedLayout
 
 Raw = dict[str, Any]
 RawResults = dict[str, list[Raw]]
 SEEDS = 6
 BUDGETS = ((0.3, 0.2, 0.1), (0.1, 0.05, 0.02))
+GROUPS = group_styles(MazeExperiment(seeds=1).jobs())
 MAZE_KEY = "size=5,discount=0.98,seed=0"
 
 
@@ -174,8 +177,9 @@ def alter(made: RawResults, fits: Callable[[Raw], bool], change: Callable[[Raw],
 
 def load(made: RawResults) -> dict[str, ExperimentData]:
     """As if read from disk, the maze with one model and the traces of its first run of PI."""
+    styles = {name: read_group(place, raw) for place, (name, raw) in enumerate(GROUPS.items())}
     experiments = {
-        name: ExperimentData(name, {"seeds": SEEDS}, {}, tuple(map(read_record, records)), {}, {}, {})
+        name: ExperimentData(name, {"seeds": SEEDS}, {}, tuple(read_record(raw, styles) for raw in records), {}, {}, {})
         for name, records in made.items()
     }
     if "maze" in experiments:
@@ -235,11 +239,12 @@ def write(
     (directory / "times.json").write_text(json.dumps({run["job"]: 0.1 for run in records}))
     head = {
         "format": "adalook experiment",
-        "format_version": 1,
+        "format_version": 2,
         "experiment": name,
         "adalook_version": "0.1.0",
         "versions": {"numpy": "2"},
         "settings": {"seeds": SEEDS},
+        "groups": GROUPS,
         "jobs": len(records),
         "sha256": {file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
     }

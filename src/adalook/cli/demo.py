@@ -13,7 +13,6 @@ from adalook.cli.terminal import CONVERGED, plain_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from adalook.planning.rules.base import Method
     from adalook.planning.solution import Solution
 
 
@@ -35,6 +34,7 @@ def run_demo(options: Demo) -> int:
     import numpy as np
 
     import adalook as al
+    from adalook.planning.rules.registry import compared_methods, find_method
     from adalook.planning.solution_files import save_solution
     from adalook.report.figures.solution import draw_solution
     from adalook.storage.files import make_directory
@@ -48,22 +48,16 @@ def run_demo(options: Demo) -> int:
     mdp = al.zoo.maze(size=30, seed=0, discount=0.98)
     start = np.random.default_rng(0).integers(0, mdp.num_actions, mdp.num_states)
     prior = al.priors.exact(mdp)
-    methods: dict[str, Method] = {
-        "PI": al.PolicyIteration(),
-        "2-PI": al.HPI(2),
-        "4-PI": al.HPI(4),
-        "TLPI κ=γ³": al.TLPI(mdp.discount**3, prior),
-        "QLPI 2,4,8": al.QLPI({2: 0.1, 4: 0.05, 8: 0.02}, prior),
-        "WLPI": al.WLPI(),
-    }
+    methods = [find_method(text) for text in compared_methods()]
     solutions: dict[str, Solution] = {}
-    for name, method in methods.items():
+    for chosen in methods:
+        method = chosen.make(mdp, prior)
         runs = [al.solve(mdp, method, initial_policy=start, tolerance=0.0) for _ in range(4)]
         if any(run.status is al.Status.INTERRUPTED for run in runs):
             raise KeyboardInterrupt
-        solutions[name] = min(runs[1:], key=lambda solution: solution.seconds)
-    _print_comparison(console, solutions)
-    for name, directory in (("WLPI", options.out / "wlpi"), ("QLPI 2,4,8", options.out / "qlpi")):
+        solutions[chosen.label] = min(runs[1:], key=lambda solution: solution.seconds)
+    _print_comparison(console, solutions, {chosen.label for chosen in methods if chosen.spec.needs_prior})
+    for name, directory in (("WLPI", options.out / "wlpi"), ("QLPI (0.1, 0.05, 0.02)", options.out / "qlpi")):
         source = "zoo:maze?size=30&seed=0&discount=0.98"
         save_solution(solutions[name], mdp, directory, source=source)
         drawn = " and ".join(str(path) for path in draw_solution(directory))
@@ -75,7 +69,7 @@ def run_demo(options: Demo) -> int:
     return CONVERGED
 
 
-def _print_comparison(console: Console, solutions: dict[str, Solution]) -> None:
+def _print_comparison(console: Console, solutions: dict[str, Solution], with_prior: set[str]) -> None:
     from rich.box import SIMPLE_HEAVY
     from rich.table import Table
 
@@ -95,7 +89,7 @@ def _print_comparison(console: Console, solutions: dict[str, Solution]) -> None:
         queries = solution.queries
         table.add_row(
             name,
-            "yes" if name.startswith(("TLPI", "QLPI")) else "no",
+            "yes" if name in with_prior else "no",
             f"{solution.iterations}",
             f"{queries.improvement['root']:,}",
             f"{queries.improvement['shared']:,}",

@@ -31,8 +31,8 @@ class Solve:
     'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
     have other plans with & and ?."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "wlpi"
-    """vi | pi | mpi:SWEEPS | hpi:DEPTH | tlpi:KAPPA (g^3 is the discount cubed) | qlpi:DEPTH=SHARE,… such as
-    qlpi:2=0.1,4=0.05,8=0.02 | wlpi | wlpi:DEPTH."""
+    """A method and its setting, such as hpi:3, tlpi:g^3 (g: the discount) or qlpi:2=0.1,4=0.05,8=0.02. `--method help`
+    lists all that there are."""
     prior: Annotated[str | None, option(str, "PRIOR")] = None
     """What tlpi and qlpi go by: few:N, the values after N iterations of PI; squares:K, the model merged in K×K squares;
     exact. Without it few:3."""
@@ -61,6 +61,9 @@ def run_solve(options: Solve) -> int:
     from adalook.planning.solve import solve
     from adalook.storage.files import make_directory
 
+    if options.method == "help":
+        _print_methods()
+        return CONVERGED
     if options.report and options.out is None:
         raise ArgumentError("--report needs a place", remedy="add --out DIR")
     mdp = build_model(options.source, options.discount)
@@ -96,6 +99,19 @@ def run_solve(options: Solve) -> int:
         else:
             _print_summary(about, solution)
     return CONVERGED if solution.converged else NOT_CONVERGED
+
+
+def _print_methods() -> None:
+    """Print every registered method with examples of its settings."""
+    from rich.table import Table
+
+    from adalook.planning.rules.registry import METHODS
+
+    table = Table.grid(padding=(0, 2))
+    for spec in METHODS.values():
+        needs = " (goes by --prior)" if spec.needs_prior else ""
+        table.add_row("  ".join(spec.examples), f"{spec.group.description}{needs}")
+    plain_console().print(table)
 
 
 def _print_summary(about: dict[str, Any], solution: Solution) -> None:

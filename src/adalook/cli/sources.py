@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from adalook._extras import import_extra
+from adalook._validation import parse_number
 from adalook.errors import AdalookError, ArgumentError, FileError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _from_zoo(name: str, given: dict[str, str]) -> MDP:
         example = "&".join(f"{parameter}=…" for parameter in missing)
         raise ArgumentError(f"zoo:{name} needs {', '.join(missing)}", remedy=f"write zoo:{name}?{example}")
     values = {
-        parameter: _number(text, types[parameter], f"zoo:{name}: {parameter}") for parameter, text in given.items()
+        parameter: parse_number(text, types[parameter], f"zoo:{name}: {parameter}") for parameter, text in given.items()
     }
     try:
         return make(**values)
@@ -91,7 +92,7 @@ def _from_gym(name: str, given: dict[str, str]) -> MDP:
     gymnasium = import_extra("gymnasium", extra="gym", purpose=f"gym:{name}")
     from adalook.mdp.model import MDP
 
-    discount = _number(given.pop("discount", "0.99"), float, f"gym:{name}: discount")
+    discount = parse_number(given.pop("discount", "0.99"), float, f"gym:{name}: discount")
     # Warnings are about versions, and what is fatal comes as an error too; standard output is for the answer.
     with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
@@ -114,14 +115,6 @@ def _literal(text: str) -> int | float | bool | str:
     return text
 
 
-def _number(text: str, kind: type, what: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        expected = "a whole number" if kind is int else "a number"
-        raise ArgumentError(f"{what} is wrong", expected=expected, got=repr(text)) from None
-
-
 def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[str, Any] | None]:
     """The method that --method and --prior stand for, and what its prior was and cost if it has one.
 
@@ -129,8 +122,11 @@ def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[s
     >>> build_method("tlpi:g^3", None, al.zoo.maze())[0].name
     'TLPI(0.9412)'
     """
-    method = _read_method(text, mdp.discount, None)  # complains about a wrong setting before time goes into a prior
-    if not hasattr(method, "prior"):
+    from adalook.planning.rules.registry import find_method
+
+    chosen = find_method(text)
+    method = chosen.make(mdp)  # complains about a wrong setting before time goes into a prior
+    if not chosen.spec.needs_prior:
         if prior is not None:
             raise ArgumentError(f"{method.name} takes no prior", got=f"--prior {prior}", remedy="leave it out")
         return method, None
@@ -143,58 +139,7 @@ def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[s
         "model_reads": values.model_reads,
         "seconds": time.perf_counter() - began,
     }
-    return _read_method(text, mdp.discount, values), about
-
-
-def _read_method(text: str, discount: float, prior: Prior | None) -> Method:
-    import adalook as al
-
-    name, colon, rest = text.partition(":")
-    where = f"--method {text}"
-    match name.lower(), bool(colon):
-        case "vi", False:
-            return al.ValueIteration()
-        case "pi", False:
-            return al.PolicyIteration()
-        case "mpi", True:
-            return al.ModifiedPolicyIteration(_number(rest, int, f"{where}: the number of sweeps"))
-        case "hpi", True:
-            return al.HPI(_number(rest, int, f"{where}: the depth"))
-        case "tlpi", True:
-            return al.TLPI(_kappa(rest, discount, where), prior)
-        case "qlpi", True:
-            return al.QLPI(_budgets(rest, where), prior)
-        case "wlpi", False:
-            return al.WLPI()
-        case "wlpi", True:
-            return al.WLPI(_number(rest, int, f"{where}: the depth"))
-    forms = "vi, pi, mpi:20, hpi:3, tlpi:0.94, tlpi:g^3, qlpi:2=0.1,4=0.05,8=0.02, wlpi or wlpi:4"
-    raise ArgumentError("--method is wrong", expected=forms, got=repr(text))
-
-
-def _kappa(rest: str, discount: float, where: str) -> float:
-    """A number, or g^h for the discount to the power of h: the contraction of h steps."""
-    if rest.startswith("g^"):
-        power = _number(rest.removeprefix("g^"), int, f"{where}: the power of g")
-        if not 1 <= power <= 60_000:
-            raise ArgumentError(
-                "the power of g in --method is wrong", expected="a whole number 1..60000", got=rest[:40]
-            )
-        return float(discount**power)
-    return float(_number(rest, float, f"{where}: kappa"))
-
-
-def _budgets(rest: str, where: str) -> dict[int, float]:
-    budgets: dict[int, float] = {}
-    for part in rest.split(","):
-        depth, equals, share = part.partition("=")
-        if not equals:
-            raise ArgumentError(f"{where} is wrong", expected="DEPTH=SHARE,DEPTH=SHARE,…", got=repr(part))
-        level = _number(depth, int, f"{where}: a depth")
-        if level in budgets:
-            raise ArgumentError(f"{where} gives depth {level} more than once")
-        budgets[level] = _number(share, float, f"{where}: the share of depth {level}")
-    return budgets
+    return chosen.make(mdp, values), about
 
 
 def _read_prior(text: str, mdp: MDP) -> Prior:
@@ -205,9 +150,9 @@ def _read_prior(text: str, mdp: MDP) -> Prior:
         case "exact", False:
             return al.priors.exact(mdp)
         case "few", True:
-            return al.priors.few_iterations(mdp, _number(rest, int, f"--prior {text}: the number of iterations"))
+            return al.priors.few_iterations(mdp, parse_number(rest, int, f"--prior {text}: the number of iterations"))
         case "squares", True:
             if mdp.layout is None:
                 raise ArgumentError(f"--prior {text} needs a model on a grid", remedy="take few:3 or exact")
-            return al.priors.aggregation(mdp, mdp.layout.squares(_number(rest, int, f"--prior {text}: the side")))
+            return al.priors.aggregation(mdp, mdp.layout.squares(parse_number(rest, int, f"--prior {text}: the side")))
     raise ArgumentError("--prior is wrong", expected="few:N, squares:K or exact", got=repr(text))

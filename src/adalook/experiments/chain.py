@@ -6,9 +6,9 @@ and look further in h states, or h − 1, instead of all. WLPI, which has no dep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from adalook.experiments.methods import FixedDepth, OnePerDepth, Rule, Threshold, Wave
+from adalook.experiments.methods import beyond_paper, hpi, qlpi_one_per_depth, registered, tlpi
 from adalook.experiments.models import ChainModel
 from adalook.experiments.priors import ExactPrior
 from adalook.experiments.trial import Trial
@@ -16,11 +16,13 @@ from adalook.experiments.trial import Trial
 
 @dataclass(frozen=True)
 class ChainExperiment:
-    """Every rule on chains of several lengths, all states starting at d."""
+    """Every method on chains of several lengths, all states starting at action d."""
 
     lengths: tuple[int, ...] = (12, 20, 59, 120)
     depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     discount: float = 0.9
+    methods: tuple[str, ...] = field(default_factory=beyond_paper)
+    """Of those that are not the paper's."""
 
     name = "chain"
 
@@ -29,9 +31,9 @@ class ChainExperiment:
 
     def _on(self, model: ChainModel) -> list[Trial]:
         deeper = [depth for depth in self.depths if depth > 1]
-        with_prior: list[Rule] = [*(Threshold(depth) for depth in deeper), *(OnePerDepth(depth) for depth in deeper)]
-        free: list[Rule] = [*(FixedDepth(depth) for depth in self.depths), Wave()]
+        with_prior = [*map(tlpi, deeper), *map(qlpi_one_per_depth, deeper)]
+        without = [*map(hpi, self.depths), *map(registered, self.methods)]
         return [
-            *(Trial(f"{self.name}/{model.key}/{rule.slug}", model, rule) for rule in free),
-            *(Trial(f"{self.name}/{model.key}/{rule.slug}", model, rule, ExactPrior()) for rule in with_prior),
+            *(Trial(f"{self.name}/{model.key}/{method.slug}", model, method) for method in without),
+            *(Trial(f"{self.name}/{model.key}/{method.slug}", model, method, ExactPrior()) for method in with_prior),
         ]

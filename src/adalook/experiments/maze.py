@@ -7,9 +7,9 @@ after a few iterations of PI and the values of a similar task.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from adalook.experiments.methods import FixedDepth, Quantiles, Rule, Threshold, Wave
+from adalook.experiments.methods import MethodRun, beyond_paper, hpi, qlpi, registered, tlpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.priors import ExactPrior, FewIterationsPrior, PriorSource, SimilarTaskPrior, SquaresPrior
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial
@@ -41,7 +41,9 @@ class MazeExperiment:
     """The similar task of seed s has the goals and trap of seed s + this."""
     traced_power: int = 3
     traced_squares: int = 3
-    """Of the rules with many settings, the explorer gets these."""
+    """Of the methods with many settings, the explorer gets these."""
+    methods: tuple[str, ...] = field(default_factory=beyond_paper)
+    """Of those that are not the paper's."""
     lookahead_edges: tuple[int, ...] = LOOKAHEAD_EDGES
 
     name = "maze"
@@ -51,35 +53,36 @@ class MazeExperiment:
 
     def _on(self, model: MazeModel) -> Iterator[Trial]:
         for depth in self.depths:
-            yield self._trial(model, FixedDepth(depth), keep_trace=True, histogram=depth == 1)
+            yield self._trial(model, hpi(depth), keep_trace=True, histogram=depth == 1)
         for power in self.kappa_powers:
-            yield self._trial(model, Threshold(power), ExactPrior(), keep_trace=power == self.traced_power)
+            yield self._trial(model, tlpi(power), ExactPrior(), keep_trace=power == self.traced_power)
         for shares in self.quantile_shares:
             yield self._trial(model, self._quantiles(shares), ExactPrior(), keep_trace=True)
-        yield self._trial(model, Wave(), keep_trace=True)
+        for text in self.methods:
+            yield self._trial(model, registered(text), keep_trace=True)
         approximate = self._quantiles(self.approximate_shares)
         for k in self.squares:
             source = SquaresPrior(k)
             yield self._trial(model, approximate, source, f"aggregated/k={k}", keep_trace=k == self.traced_squares)
-        rules: list[Rule] = [approximate, *(Threshold(power) for power in self.approximate_powers)]
-        for rule in rules:
+        methods = [approximate, *(tlpi(power) for power in self.approximate_powers)]
+        for method in methods:
             for few in self.few:
-                yield self._trial(model, rule, FewIterationsPrior(few), f"few/{few}/{rule.slug}")
+                yield self._trial(model, method, FewIterationsPrior(few), f"few/{few}/{method.slug}")
             similar = MazeModel(self.size, self.discount, model.seed + self.similar_seed_offset)
-            yield self._trial(model, rule, SimilarTaskPrior(similar), f"similar/{rule.slug}")
+            yield self._trial(model, method, SimilarTaskPrior(similar), f"similar/{method.slug}")
 
-    def _quantiles(self, shares: Shares) -> Quantiles:
-        return Quantiles(tuple(zip(self.quantile_depths, shares, strict=True)))
+    def _quantiles(self, shares: Shares) -> MethodRun:
+        return qlpi(dict(zip(self.quantile_depths, shares, strict=True)))
 
     def _trial(
         self,
         model: MazeModel,
-        rule: Rule,
+        method: MethodRun,
         prior: PriorSource | None = None,
         slug: str = "",
         *,
         keep_trace: bool = False,
         histogram: bool = False,
     ) -> Trial:
-        name = f"{self.name}/{slug or rule.slug}/seed={model.seed}"
-        return Trial(name, model, rule, prior, keep_trace=keep_trace, histogram=histogram)
+        name = f"{self.name}/{slug or method.slug}/seed={model.seed}"
+        return Trial(name, model, method, prior, keep_trace=keep_trace, histogram=histogram)

@@ -13,18 +13,25 @@ from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
 from adalook.planning import priors
 from adalook.planning.priors import Prior
+from adalook.planning.rules.spec import MethodGroup
+
+AGGREGATED = MethodGroup(
+    "aggregated", "QLPI, aggregated prior", "QLPI, prior from merged squares", "#e69f00", "^", in_paper=True
+)
+FEW = MethodGroup("few", "prior of a few iterations", "prior from a few iterations", "#56b4e9", "v")
+SIMILAR = MethodGroup("similar", "prior of a similar task", "prior from a similar task", "#cc79a7", "p")
 
 
 class PriorSource(Protocol):
     """Makes the prior of one run."""
 
     @property
-    def group(self) -> str:
-        """The group of the records that use it; empty for the group of the rule itself."""
+    def group(self) -> MethodGroup | None:
+        """The group of the records that use it; None for the group of the method itself."""
 
     @property
     def suffix(self) -> str:
-        """What a legend adds to the rule's name; empty for nothing."""
+        """What a legend adds to the method's name; empty for nothing."""
 
     @property
     def parameters(self) -> dict[str, Any]: ...
@@ -43,7 +50,8 @@ class PriorSource(Protocol):
 class ExactPrior:
     """V* itself, given: what a perfect prior is worth."""
 
-    group = suffix = ""
+    group = None
+    suffix = ""
     kind = "exact"
     counted = False
 
@@ -60,7 +68,7 @@ class SquaresPrior:
     """The optimal values of the maze merged in k×k squares; solving that is paid for."""
 
     k: int
-    group = "aggregated"
+    group = AGGREGATED
     kind = "aggregation"
     counted = True
 
@@ -84,7 +92,7 @@ class FewIterationsPrior:
     """
 
     few: int
-    group = "few"
+    group = FEW
     kind = "few_iterations"
     counted = True
 
@@ -105,7 +113,7 @@ class SimilarTaskPrior:
     """V* of a maze with the same walls and other goals and trap, cell by cell: an earlier task, already paid for."""
 
     other: MazeModel
-    group = "similar"
+    group = SIMILAR
     suffix = "similar task"
     kind = "similar task"
     counted = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,8 +84,8 @@ def reproduce(
         Interrupted: Ctrl-C; run the same again to go on.
     """
     began = time.perf_counter()
-    store = Store(directory, experiment.name, asdict(experiment))
     jobs = experiment.jobs()
+    store = Store(directory, experiment.name, asdict(experiment), group_styles(jobs))
     with store.alone():
         if fresh:
             store.clear()
@@ -97,6 +97,13 @@ def reproduce(
             _run_missing(store, journal, jobs, engine, progress)
             summary = store.finish(journal)
     return RunSummary(directory, len(jobs), found, redone, time.perf_counter() - began, summary)
+
+
+def group_styles(jobs: Iterable[Trial]) -> dict[str, dict[str, str]]:
+    """Return how figures draw the groups of some jobs: the paper's first, otherwise as they come."""
+    groups = sorted({job.group: None for job in jobs}, key=lambda group: not group.in_paper)
+    names = ("title", "description", "colour", "marker")
+    return {group.name: {name: getattr(group, name) for name in names} for group in groups}
 
 
 def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: Engine, progress: bool) -> None:

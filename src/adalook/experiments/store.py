@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +24,7 @@ from adalook.experiments.trial import TrialResult
 from adalook.storage.files import atomic_write, file_error, make_directory
 
 FORMAT = "adalook experiment"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 RESULTS = ("records.json", "models.json", "traces.npz", "times.json")
 SHOWN = 3
@@ -48,9 +48,12 @@ class Store:
         directory: made if need be.
         experiment: its name.
         settings: plain data; a folder belongs to one setting.
+        groups: how figures draw the groups of its records, in their order there.
     """
 
-    def __init__(self, directory: Path, experiment: str, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, directory: Path, experiment: str, settings: dict[str, Any], groups: Mapping[str, Any] | None = None
+    ) -> None:
         self.directory = directory
         self._summary, self._journal = directory / "experiment.json", directory / "journal.jsonl"
         self._traces = directory / "journal-traces"
@@ -61,6 +64,7 @@ class Store:
             "adalook_version": __version__,
             "versions": versions(),
             "settings": json.loads(dumps(settings)),
+            "groups": dict(groups or {}),
         }
 
     @contextmanager

@@ -5,10 +5,10 @@ Depths go further than the paper's 7: where evaluating is dear, at large discoun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adalook.experiments.maze import PAPER_SHARES, Shares
-from adalook.experiments.methods import FixedDepth, Quantiles, Rule, Threshold, Wave
+from adalook.experiments.methods import MethodRun, beyond_paper, hpi, qlpi, registered, tlpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.priors import ExactPrior
 from adalook.experiments.trial import Trial
@@ -25,6 +25,8 @@ class SweepExperiment:
     kappa_powers: tuple[int, ...] = (2, 3, 5, 7, 10, 14)
     quantile_depths: tuple[int, ...] = (2, 4, 8)
     quantile_shares: tuple[Shares, ...] = PAPER_SHARES
+    methods: tuple[str, ...] = field(default_factory=beyond_paper)
+    """Of those that are not the paper's."""
 
     name = "sweep"
 
@@ -33,14 +35,14 @@ class SweepExperiment:
         return [trial for model in models for trial in self._on(model)]
 
     def _on(self, model: MazeModel) -> list[Trial]:
-        quantiles = [Quantiles(tuple(zip(self.quantile_depths, s, strict=True))) for s in self.quantile_shares]
-        with_prior: list[Rule] = [*(Threshold(power) for power in self.kappa_powers), *quantiles]
-        free: list[Rule] = [*(FixedDepth(depth) for depth in self.depths), Wave()]
+        quantiles = [qlpi(dict(zip(self.quantile_depths, shares, strict=True))) for shares in self.quantile_shares]
+        with_prior = [*map(tlpi, self.kappa_powers), *quantiles]
+        without = [*map(hpi, self.depths), *map(registered, self.methods)]
         return [
-            *(Trial(self._name(model, rule), model, rule) for rule in free),
-            *(Trial(self._name(model, rule), model, rule, ExactPrior()) for rule in with_prior),
+            *(Trial(self._name(model, method), model, method) for method in without),
+            *(Trial(self._name(model, method), model, method, ExactPrior()) for method in with_prior),
         ]
 
-    def _name(self, model: MazeModel, rule: Rule) -> str:
+    def _name(self, model: MazeModel, method: MethodRun) -> str:
         place = f"size={model.size},discount={model.discount:g}"
-        return f"{self.name}/{place}/{rule.slug}/seed={model.seed}"
+        return f"{self.name}/{place}/{method.slug}/seed={model.seed}"

@@ -1,4 +1,4 @@
-"""One job of an experiment: solve one model once by one rule, and write down everything that happened.
+"""One job of an experiment: solve one model once by one method, and write down everything that happened.
 
 A trial is a small frozen object, so it can be sent to another process or machine. Running it gives the same outcome
 bit for bit wherever that is: nothing in it depends on time, order or neighbours.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.experiments.methods import Rule, Seen
+from adalook.experiments.methods import MethodRun
 from adalook.experiments.models import ModelRecipe
 from adalook.experiments.priors import PriorSource
 from adalook.mdp.model import MDP
@@ -21,6 +21,8 @@ from adalook.planning import priors
 from adalook.planning.lookahead.backups import backup
 from adalook.planning.priors import Prior
 from adalook.planning.queries import CONVENTIONS, Queries
+from adalook.planning.rules.base import Method
+from adalook.planning.rules.spec import MethodGroup, ObservedRun
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.solve import solve
 
@@ -38,12 +40,17 @@ class Trial:
     name: str
     """Unique within its experiment; also the order of the records."""
     model: ModelRecipe
-    rule: Rule
+    method: MethodRun
     prior: PriorSource | None = None
     keep_trace: bool = False
     """Keep values, policy and depth of every pass, for the explorer."""
     histogram: bool = False
     """Count the effective lookahead of every state in every pass."""
+
+    @property
+    def group(self) -> MethodGroup:
+        """How figures draw it: by its method or, where that says more, by its prior."""
+        return self.method.group if self.prior is None or self.prior.group is None else self.prior.group
 
 
 @dataclass(frozen=True)
@@ -62,12 +69,13 @@ def run_trial(trial: Trial) -> TrialResult:
     start = trial.model.initial_policy(mdp)
     best = priors.exact(mdp).values
     prior = trial.prior.make(mdp, start) if trial.prior is not None else None
-    solution = solve(mdp, trial.rule.method(mdp, prior), initial_policy=start, tolerance=0.0, keep_states=True)
+    method = trial.method.make(mdp, prior)
+    solution = solve(mdp, method, initial_policy=start, tolerance=0.0, keep_states=True)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt  # half a run must not pass for a whole one
     record = _about(trial, mdp) | _course(solution, best)
     record["prior"] = None if trial.prior is None or prior is None else _price(trial.prior, prior)
-    record["predicted"] = _predicted(trial, mdp, solution, best)
+    record["predicted"] = _predicted(trial, method, mdp, solution, best)
     record["effective_lookahead"] = _effective_lookahead(mdp, solution, best) if trial.histogram else None
     record["trace"] = trial.name if trial.keep_trace else None
     if not trial.keep_trace:
@@ -77,14 +85,14 @@ def run_trial(trial: Trial) -> TrialResult:
 
 
 def _about(trial: Trial, mdp: MDP) -> dict[str, Any]:
-    rule, source = trial.rule, trial.prior
+    method, source = trial.method, trial.prior
     named = source is not None and source.suffix
     return {
         "job": trial.name,
-        "group": source.group if source is not None and source.group else rule.group,
-        "label": f"{rule.short_label}, {source.suffix}" if source is not None and named else rule.label,
-        "rule": rule.group,
-        "parameters": rule.parameters | ({} if source is None else source.parameters),
+        "group": trial.group.name,
+        "label": f"{method.short_label or method.label}, {source.suffix}" if source and named else method.label,
+        "rule": method.name,
+        "parameters": method.parameters | ({} if source is None else source.parameters),
         "model": trial.model.describe() | {"states": mdp.num_states, "actions": mdp.num_actions},
         "model_key": trial.model.key,
         "seed": trial.model.seed,
@@ -127,16 +135,16 @@ def _counts(queries: Queries) -> dict[str, Any]:
     }
 
 
-def _predicted(trial: Trial, mdp: MDP, solution: Solution, best: FloatArray) -> dict[str, Any]:
-    """What the theorems promise: at most ⌈S (A − 1) log(1/(1−γ)) / log(1/κ)⌉ iterations of at most such a cost."""
-    seen = Seen(max(_deep_states(item) for item in solution.trace), _induced_contraction(mdp, solution, best))
-    promise = trial.rule.promise(mdp, seen)
+def _predicted(trial: Trial, method: Method, mdp: MDP, solution: Solution, best: FloatArray) -> dict[str, Any]:
+    """Return the theorems' bound: at most ⌈S (A − 1) log(1/(1−γ)) / log(1/κ)⌉ iterations of at most such a cost."""
+    deepest = max(_deep_states(item) for item in solution.trace)
+    bound = trial.method.bound(method, mdp, ObservedRun(deepest, _induced_contraction(mdp, solution, best)))
     return {
-        **trial.model.updates(trial.rule.depth),
-        "iteration_bound": _most_iterations(mdp, promise.contraction),
-        "table_iteration_bound": _most_iterations(mdp, promise.table_contraction),
-        "cost_per_iteration": promise.cost_per_iteration,
-        **promise.measured,
+        **trial.model.updates(trial.method.depth),
+        "iteration_bound": None if bound is None else _most_iterations(mdp, bound.contraction),
+        "table_iteration_bound": None if bound is None else _most_iterations(mdp, bound.table_contraction),
+        "cost_per_iteration": None if bound is None else bound.cost_per_iteration,
+        **({} if bound is None else bound.measured),
     }
 
 

@@ -21,7 +21,6 @@ from adalook.report.figures import sweep as figures_sweep
 from adalook.report.figures import table_one
 from adalook.report.figures.planning import draw_figures, planning_figures
 from adalook.report.figures.spec import FigureSpec, SavedFigure
-from adalook.report.figures.style import STYLES
 from tests.report import synthetic_results
 
 NUMBERS = [
@@ -113,7 +112,8 @@ def test_figure_5_shows_the_means(experiments: Experiments, figure_5: list[Figur
     for convention, spec in zip(CONVENTIONS, figure_5, strict=True):
         panels = spec.figure.axes
         assert len(panels) == 5
-        for panel, (groups, _, _) in zip(panels, figures_queries.PANELS, strict=True):
+        families = [*(groups for groups, _, _ in figures_queries.PANELS), ("wlpi", "few", "similar")]
+        for panel, groups in zip(panels, families, strict=True):
             shown = [y for _, y in marks(panel)]
             expected = [one.totals(convention).mean() for one in method_runs(maze.records, *groups)]
             assert shown == pytest.approx(expected)
@@ -164,7 +164,11 @@ def test_figure_5_warns_of_a_best_depth_at_the_edge_and_of_few_seeds() -> None:
 
 
 def test_methods_can_be_told_apart_without_colour() -> None:
-    assert len({style.marker for style in STYLES.values()}) == len({style.colour for style in STYLES.values()}) == 7
+    assert (
+        len({style["marker"] for style in synthetic_results.GROUPS.values()})
+        == len({style["colour"] for style in synthetic_results.GROUPS.values()})
+        == 7
+    )
 
 
 def test_figure_1_puts_the_formulas_beside_the_runs(experiments: Experiments) -> None:

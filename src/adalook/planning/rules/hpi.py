@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from adalook._validation import parse_number
+from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
 from adalook.planning.queries import Search
 from adalook.planning.rules.base import Method, Step, whole_depth
+from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,29 @@ class HPI(Method):
     def improve(self, look: Lookahead) -> Step:
         look.deepen(self.depth - 1)
         return Step(look.values, look.actions, self.depth, (Search(self.depth),))
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> HPI:
+    return HPI(parse_number(setting, int, f"hpi:{setting}: the depth"))
+
+
+def _label(setting: str) -> str:
+    return "PI" if setting == "1" else f"{setting}-PI"
+
+
+def _bound(method: HPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
+    """Return what T^h promises: contraction γ^h, at a full tree in every state."""
+    contraction = mdp.discount**method.depth
+    return TheoryBound(contraction, contraction, mdp.num_states * tree_nodes(mdp.num_actions, method.depth))
+
+
+SPEC = MethodSpec(
+    name="hpi",
+    method_class=HPI,
+    group=MethodGroup("hpi", "h-PI", "fixed depth", "#000000", "o", in_paper=True),
+    examples=("hpi:3",),
+    parse=_parse,
+    label=_label,
+    bound=_bound,
+    compared=("hpi:2", "hpi:4"),
+)

@@ -6,12 +6,15 @@ Value iteration: v <- T v, stopped by the certificate's two-sided bounds, not by
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from adalook._validation import parse_number
 from adalook.errors import ArgumentError
+from adalook.mdp.model import MDP
 from adalook.planning.rules.base import EvaluationPlan, FixedSweeps, Method, NoEvaluation
+from adalook.planning.rules.spec import MethodGroup, MethodSpec
 
 MOST_SWEEPS = 10_000
 """Sweeps are not interrupted; whoever wants more wants PolicyIteration."""
@@ -58,3 +61,27 @@ class ValueIteration(Method):
     @property
     def name(self) -> str:
         return "VI"
+
+
+def _parse_mpi(setting: str, mdp: MDP, prior: Any) -> ModifiedPolicyIteration:
+    return ModifiedPolicyIteration(parse_number(setting, int, f"mpi:{setting}: the number of sweeps"))
+
+
+def _parse_vi(setting: str, mdp: MDP, prior: Any) -> ValueIteration:
+    return ValueIteration()
+
+
+MPI_SPEC = MethodSpec(
+    name="mpi",
+    method_class=ModifiedPolicyIteration,
+    group=MethodGroup("mpi", "MPI", "modified policy iteration", "#8a8a8a", "P"),
+    examples=("mpi:20",),
+    parse=_parse_mpi,
+)
+VI_SPEC = MethodSpec(
+    name="vi",
+    method_class=ValueIteration,
+    group=MethodGroup("vi", "VI", "value iteration", "#8a8a8a", "X"),
+    examples=("vi",),
+    parse=_parse_vi,
+)

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from adalook.mdp.model import MDP
 from adalook.planning.rules.base import Method
+from adalook.planning.rules.spec import MethodGroup, MethodSpec
 
 
 @dataclass(frozen=True)
@@ -22,3 +25,17 @@ class PolicyIteration(Method):
     @property
     def name(self) -> str:
         return "PI"
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> PolicyIteration:
+    return PolicyIteration()
+
+
+SPEC = MethodSpec(
+    name="pi",
+    method_class=PolicyIteration,
+    group=MethodGroup("pi", "PI", "policy iteration", "#000000", "o", in_paper=True),
+    examples=("pi",),
+    parse=_parse,
+    compared=("pi",),
+)

@@ -11,13 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from adalook._validation import parse_number
 from adalook.errors import ArgumentError
+from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
 from adalook.planning.queries import Search
 from adalook.planning.rules.base import PriorMethod, Step, whole_depth
+from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -79,3 +83,45 @@ class QLPI(PriorMethod):
             depth[farthest] = h
             searches.append(Search(h, farthest))
         return Step(values, actions, depth, tuple(searches))
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> QLPI:
+    """Read DEPTH=SHARE,DEPTH=SHARE,…; a share is a number, or k/S for k states."""
+    budgets: dict[int, float] = {}
+    for part in setting.split(","):
+        depth, equals, share = part.partition("=")
+        if not equals:
+            raise ArgumentError(f"qlpi:{setting} is wrong", expected="DEPTH=SHARE,DEPTH=SHARE,…", got=repr(part))
+        level = parse_number(depth, int, f"qlpi:{setting}: a depth")
+        if level in budgets:
+            raise ArgumentError(f"qlpi:{setting} gives depth {level} more than once")
+        what = f"qlpi:{setting}: the share of depth {level}"
+        if share.endswith("/S"):
+            budgets[level] = parse_number(share.removesuffix("/S"), int, what) / mdp.num_states
+        else:
+            budgets[level] = parse_number(share, float, what)
+    return QLPI(budgets, prior)
+
+
+def _label(setting: str) -> str:
+    return f"QLPI ({', '.join(part.partition('=')[2] for part in setting.split(','))})"
+
+
+def _bound(method: QLPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
+    """Return theorem 2's bound: contraction κ(θ), at S c(1) + Σ ⌈θ_h S⌉ c(h) an iteration."""
+    states, actions = mdp.num_states, mdp.num_actions
+    deep = sum(method.places(share, states) * tree_nodes(actions, h) for h, share in method.budgets.items())
+    kappa = run.induced_contraction
+    return TheoryBound(kappa, kappa, states * tree_nodes(actions, 1) + deep, {"kappa_theta": kappa})
+
+
+SPEC = MethodSpec(
+    name="qlpi",
+    method_class=QLPI,
+    group=MethodGroup("qlpi", "QLPI", "QLPI, exact prior", "#d55e00", "D", in_paper=True),
+    examples=("qlpi:2=0.1,4=0.05,8=0.02",),
+    parse=_parse,
+    label=_label,
+    bound=_bound,
+    compared=("qlpi:2=0.1,4=0.05,8=0.02",),
+)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from adalook._validation import parse_number
 from adalook.errors import ArgumentError
+from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import LEVELS_AT_ONCE, Lookahead
 from adalook.planning.queries import Search
 from adalook.planning.rules.base import PriorMethod, Step
+from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -79,3 +83,43 @@ def _in_unit(value: object) -> bool:
 
 def _finite(value: object) -> bool:
     return isinstance(value, int | float | np.floating) and 0.0 <= float(value) < math.inf
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> TLPI:
+    """Read κ: a number, or g^h for the discount to the power of h, which is the contraction of h steps."""
+    if not setting.startswith("g^"):
+        return TLPI(parse_number(setting, float, f"tlpi:{setting}: kappa"), prior)
+    power = parse_number(setting.removeprefix("g^"), int, f"tlpi:{setting}: the power of g")
+    if not 1 <= power <= LEVELS_AT_ONCE:
+        raise ArgumentError(
+            "tlpi: the power of g is wrong", expected=f"a whole number 1..{LEVELS_AT_ONCE}", got=setting[:40]
+        )
+    return TLPI(mdp.discount**power, prior)
+
+
+def _label(setting: str) -> str:
+    return f"TLPI γ^{setting.removeprefix('g^')}" if setting.startswith("g^") else f"TLPI {setting}"
+
+
+def _bound(method: TLPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
+    """Return theorem 1's bound: as fast as (h − 1)-PI, at S (c(1) + θ(κ) c(h)) an iteration; table 1 says h-PI."""
+    depth = method.depth(mdp.discount)
+    one, deep = (tree_nodes(mdp.num_actions, h) for h in (1, depth))
+    return TheoryBound(
+        contraction=mdp.discount ** (depth - 1) if depth > 1 else None,
+        table_contraction=mdp.discount**depth,
+        cost_per_iteration=mdp.num_states * one + run.most_deep_states * deep,
+        measured={"theta_kappa": run.most_deep_states / mdp.num_states},
+    )
+
+
+SPEC = MethodSpec(
+    name="tlpi",
+    method_class=TLPI,
+    group=MethodGroup("tlpi", "TLPI", "TLPI, exact prior", "#0072b2", "s", in_paper=True),
+    examples=("tlpi:0.94", "tlpi:g^3"),
+    parse=_parse,
+    label=_label,
+    bound=_bound,
+    compared=("tlpi:g^3",),
+)

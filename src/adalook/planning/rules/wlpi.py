@@ -15,9 +15,13 @@ it rises from V^π and stays below T^k V, which is all that policy improvement n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from adalook._validation import parse_number
+from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
 from adalook.planning.rules.base import EvaluationPlan, ExactEvaluation, Method, RoughEvaluation, Step, whole_depth
+from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound
 
 WIDEST = 0.5
 
@@ -51,3 +55,23 @@ class WLPI(Method):
         elif look.front_share <= WIDEST:
             look.wave(frozen_hubs=True, budget=look.price, widest=WIDEST)
         return Step(look.values, look.actions, look.depth, wave_pairs=look.wave_pairs)
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> WLPI:
+    return WLPI(parse_number(setting, int, f"wlpi:{setting}: the depth") if setting else None)
+
+
+def _bound(method: WLPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
+    """Return PI's contraction, at the price of a wave that stays within that of a new iteration, S·A + S."""
+    return TheoryBound(mdp.discount, mdp.discount, 2 * mdp.num_pairs + mdp.num_states)
+
+
+SPEC = MethodSpec(
+    name="wlpi",
+    method_class=WLPI,
+    group=MethodGroup("wlpi", "WLPI", "WLPI, no prior", "#009e73", "*"),
+    examples=("wlpi", "wlpi:4"),
+    parse=_parse,
+    bound=_bound,
+    compared=("wlpi",),
+)

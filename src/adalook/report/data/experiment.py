@@ -1,6 +1,6 @@
 """A results folder of `adalook reproduce` -> an `ExperimentData`: what was run, what it cost, how it went.
 
-    experiment.json   settings, versions and checksums of the other files; written last: without it nothing is read
+    experiment.json   settings, groups, versions and checksums; written last: without it nothing is read
     records.json      one record per job
     traces.npz        values, policy and depth per pass of the jobs that kept them, and the mazes they were on
     models.json       the words that belong to those mazes
@@ -25,11 +25,11 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import FileError
-from adalook.report.data.records import Damage, Record, natural_number, read_record
+from adalook.report.data.records import Damage, GroupStyle, Record, natural_number, read_group, read_record
 from adalook.report.data.solution import SavedLayout
 
 FORMAT = "adalook experiment"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAKE_ONE = "make one with: adalook reproduce chain|maze|sweep --out DIRECTORY"
 
 
@@ -101,7 +101,11 @@ def load_experiment(directory: str | Path) -> ExperimentData:
     place = Path(directory)
     about = _read_about(place)
     sums = about["sha256"]
-    records = _read_records(place / "records.json", sums)
+    groups = {
+        name: _within(place / "experiment.json", f"group {name}", partial(read_group, number, raw))
+        for number, (name, raw) in enumerate(about["groups"].items())
+    }
+    records = _read_records(place / "records.json", sums, groups)
     if about["jobs"] != len(records):
         raise FileError(
             f"{place / 'records.json'} is not complete", expected=f"{about['jobs']} records", got=len(records)
@@ -172,7 +176,8 @@ def _read_about(place: Path) -> dict[str, Any]:
             got=f"{found[0]!r}, version {found[1]!r}",
             remedy=MAKE_ONE,
         )
-    kinds = {"experiment": str, "adalook_version": str, "settings": dict, "versions": dict, "jobs": int, "sha256": dict}
+    kinds: dict[str, type] = dict.fromkeys(("settings", "groups", "versions", "sha256"), dict)
+    kinds |= {"experiment": str, "adalook_version": str, "jobs": int}
     for name, kind in kinds.items():
         if not isinstance(about.get(name), kind):
             raise FileError(f"{path} is damaged", expected=f"{name!r} to be {kind.__name__}", got=repr(about.get(name)))
@@ -181,11 +186,13 @@ def _read_about(place: Path) -> dict[str, Any]:
     return about
 
 
-def _read_records(path: Path, sums: Mapping[str, Any]) -> tuple[Record, ...]:
+def _read_records(path: Path, sums: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> tuple[Record, ...]:
     found = _read_object(path, sums).get("records")
     if not isinstance(found, list):
         raise FileError(f"{path} is damaged", expected="a list of records", got=type(found).__name__)
-    records = tuple(_within(path, f"record {number}", partial(read_record, raw)) for number, raw in enumerate(found))
+    records = tuple(
+        _within(path, f"record {number}", partial(read_record, raw, groups)) for number, raw in enumerate(found)
+    )
     names = [record.job for record in records]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -9,12 +9,10 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.report.claims.verdicts import interval
-from adalook.report.data.records import Convention, Record
+from adalook.report.data.records import Convention, GroupStyle, Record
 from adalook.report.data.statistics import Estimate, ratio
 
 FIXED = "hpi"
-GROUPS = ("hpi", "tlpi", "qlpi", "aggregated", "wlpi", "few", "similar")
-"""In the order of the paper's figure; the last three are ours."""
 LIKE_FOR_LIKE = Convention("shared", "simulated")
 """Where every method is counted as WLPI always is: work that states share counts once."""
 
@@ -26,6 +24,11 @@ class MethodRuns:
     group: str
     label: str
     runs: Mapping[int, Record]
+
+    @property
+    def style(self) -> GroupStyle:
+        """How figures draw it."""
+        return next(iter(self.runs.values())).style
 
     @property
     def lookahead(self) -> int:
@@ -58,13 +61,12 @@ def method_runs(records: Iterable[Record], *groups: str) -> list[MethodRuns]:
 
 def _sort_key(method: MethodRuns) -> tuple[int, tuple[float, ...], str]:
     """By group, then by setting; QLPI's budgets from the largest to the smallest, as in the paper's figure."""
-    group = GROUPS.index(method.group) if method.group in GROUPS else len(GROUPS)
     parameters = next(iter(method.runs.values())).parameters
     setting = [float(parameters.get(name) or 0) for name in ("k", "depth", "kappa_power")]
     budgets = parameters.get("budgets") or {}
     setting += [-float(share) for _, share in sorted(budgets.items(), key=lambda item: int(item[0]))]
     setting.append(float(parameters.get("few") or 0))
-    return group, tuple(setting), method.label
+    return method.style.place, tuple(setting), method.label
 
 
 def common_seeds(*methods: MethodRuns) -> list[int]:
@@ -110,6 +112,14 @@ def cost_ratio(one: MethodRuns, other: MethodRuns, convention: Convention, confi
     """Queries of one over queries of the other, on the seeds of both."""
     seeds = common_seeds(one, other)
     return ratio(one.totals(convention, seeds), other.totals(convention, seeds), confidence)
+
+
+def by_group(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Return the records of each group, in the order of figures."""
+    found: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: record.style.place):
+        found.setdefault(record.group, []).append(record)
+    return found
 
 
 def by_model(records: Iterable[Record], *names: str) -> dict[tuple[float, ...], list[Record]]:

@@ -43,6 +43,20 @@ class Damage(Exception):
 
 
 @dataclass(frozen=True)
+class GroupStyle:
+    """How figures draw a group of methods, as `experiment.json` says."""
+
+    title: str
+    """For legends."""
+    description: str
+    """For tables and menus, where there is more room."""
+    colour: str
+    marker: str
+    place: int = 0
+    """In the order of figures."""
+
+
+@dataclass(frozen=True)
 class PriorCost:
     """Where a prior came from, what it cost, and whether the job's total includes that cost."""
 
@@ -61,6 +75,7 @@ class Record:
 
     job: str
     group: str
+    style: GroupStyle
     label: str
     parameters: Mapping[str, Any]
     model: Mapping[str, Any]
@@ -99,6 +114,11 @@ class Record:
         return int(self.model["actions"])
 
     @property
+    def has_depth(self) -> bool:
+        """Whether the settings ask for a depth at all."""
+        return any(name in self.parameters for name in ("depth", "kappa_power", "budgets"))
+
+    @property
     def lookahead(self) -> int:
         """The deepest lookahead the settings ask for: h of h-PI, of TLPI(γ^h), or the deepest budget of QLPI."""
         if "kappa_power" in self.parameters:
@@ -132,8 +152,16 @@ class Record:
         return tuple(sums)
 
 
-def read_record(raw: Mapping[str, Any]) -> Record:
+def read_group(place: int, raw: Mapping[str, Any]) -> GroupStyle:
+    """Return the style of one group, or raise `Damage`."""
+    title, description, colour, marker = (_text(raw[name]) for name in ("title", "description", "colour", "marker"))
+    return GroupStyle(title, description, colour, marker, place)
+
+
+def read_record(raw: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> Record:
     """Check one record as it came from JSON; raises Damage, or what a missing or misshapen entry raises."""
+    if raw["group"] not in groups:
+        raise Damage(f"a group that experiment.json lists: {', '.join(groups)}", repr(raw["group"]))
     passes = natural_number(raw["passes"])
     queries = raw["queries"]
     model = dict(raw["model"])
@@ -148,6 +176,7 @@ def read_record(raw: Mapping[str, Any]) -> Record:
     return Record(
         job=_text(raw["job"]),
         group=_text(raw["group"]),
+        style=groups[raw["group"]],
         label=_text(raw["label"]),
         parameters=dict(raw["parameters"]),
         model=model,

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
-from adalook.report.data.method_runs import by_model
+from adalook.report.data.method_runs import by_group, by_model
 from adalook.report.data.records import HEADLINE, Record
 from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, style_of, tidy
+from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-METHODS = ("hpi", "tlpi", "qlpi", "wlpi")
-SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12, "wlpi": 0.0}
+SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12}
 """Marks that would hide each other stand side by side."""
 
 
@@ -83,25 +83,39 @@ def _iterations(panel: Axes, by_length: dict[int, list[Record]]) -> None:
         panel.annotate(
             f"n = {n}", (1, n + 1), (-8, 0), textcoords="offset points", ha="right", va="center", fontsize=SMALL
         )
-    for group in METHODS:
-        style = style_of(group)
-        runs = [record for records in by_length.values() for record in records if record.group == group]
-        x = [deepest + 1 if group == "wlpi" else record.lookahead + SHIFT[group] for record in runs]
+    groups = by_group(record for records in by_length.values() for record in records)
+    columns = _columns(groups, deepest)
+    for group, runs in groups.items():
+        style = runs[0].style
         panel.plot(
-            x,
+            [columns.get(group, record.lookahead + SHIFT.get(group, 0.0)) for record in runs],
             [record.iterations for record in runs],
             linestyle="",
             marker=style.marker,
             color=style.colour,
-            markersize=9 if group == "wlpi" else 5,
-            label="h-PI" if group == "hpi" else style.name,
+            markersize=9 if style.marker == "*" else 5,
+            label=style.title,
         )
     panel.plot([], [], color=GREY, linewidth=1.0, label="formula")
     tidy(panel, title="Iterations", x="depth h")
     panel.set_yscale("log")
-    panel.set_xticks([*range(1, deepest + 1), deepest + 1], [*map(str, range(1, deepest + 1)), "WLPI"])
-    panel.set_xlim(-0.7, deepest + 1.5)
+    _name_columns(panel, groups, deepest)
+    panel.set_xlim(-0.7, max([deepest, *columns.values()]) + 0.5)
     panel.yaxis.set_major_formatter("{x:g}")
+
+
+def _columns(groups: Mapping[str, list[Record]], deepest: int) -> dict[str, float]:
+    """Return where the groups without a depth to set stand: right of the deepest."""
+    without = [group for group, runs in groups.items() if not runs[0].has_depth]
+    return {group: float(deepest + place) for place, group in enumerate(without, start=1)}
+
+
+def _name_columns(panel: Axes, groups: Mapping[str, list[Record]], deepest: int) -> None:
+    columns = _columns(groups, deepest)
+    depths = list(range(1, deepest + 1))
+    panel.set_xticks(
+        [*depths, *columns.values()], [*map(str, depths), *(groups[name][0].style.title for name in columns)]
+    )
 
 
 LINES = {"hpi": "S · c(h)", "tlpi": "S · c(1) + h · c(h)", "qlpi": "S · c(1) + Σ c(ℓ)"}
@@ -109,10 +123,10 @@ LINES = {"hpi": "S · c(h)", "tlpi": "S · c(1) + h · c(h)", "qlpi": "S · c(1)
 
 def _iteration_cost(panel: Axes, records: list[Record], n: int) -> None:
     for group, formula in LINES.items():
-        style = style_of(group)
         runs = sorted((record for record in records if record.group == group), key=lambda record: record.lookahead)
         if not runs:
             continue
+        style = runs[0].style
         depths = [record.lookahead for record in runs]
         allowed = [formulas.iteration_cost(record, deep_states=record.lookahead) for record in runs]
         panel.plot(depths, allowed, color=style.colour, linewidth=1.0, alpha=0.6)
@@ -144,20 +158,20 @@ def _iteration_cost(panel: Axes, records: list[Record], n: int) -> None:
 
 def _totals(panel: Axes, records: list[Record], n: int) -> None:
     deepest = max(record.lookahead for record in records)
-    for group in METHODS:
-        style = style_of(group)
-        runs = sorted((record for record in records if record.group == group), key=lambda record: record.lookahead)
-        x = [deepest + 1.0 if group == "wlpi" else record.lookahead + SHIFT[group] for record in runs]
+    groups = by_group(sorted(records, key=lambda record: record.lookahead))
+    columns = _columns(groups, deepest)
+    for group, runs in groups.items():
+        style = runs[0].style
         panel.plot(
-            x,
+            [columns.get(group, record.lookahead + SHIFT.get(group, 0.0)) for record in runs],
             [record.total(*HEADLINE) for record in runs],
             color=style.colour,
             linewidth=0.8,
             alpha=0.9,
             marker=style.marker,
-            markersize=9 if group == "wlpi" else 5,
+            markersize=9 if style.marker == "*" else 5,
         )
     tidy(panel, title=f"All queries, n = {n}", x="depth h")
     panel.set_ylim(bottom=0.0)
-    panel.set_xticks([*range(1, deepest + 1), deepest + 1], [*map(str, range(1, deepest + 1)), "WLPI"])
+    _name_columns(panel, groups, deepest)
     counts(panel)

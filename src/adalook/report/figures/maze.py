@@ -13,11 +13,13 @@ from adalook.report.data.records import Record
 from adalook.report.data.solution import SavedLayout
 from adalook.report.figures.solution import GOAL, TRAP, WALL, draw_walls
 from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, new_figure, style_of, tidy
+from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+DEEP, SHALLOW = "#0072b2", "#d55e00"
+"""Colours of the histogram's bars: more than two steps of lookahead, and less."""
 START = "#0072b2"
 MARKERS = "osD^vPX*"
 HISTOGRAM_PANELS = 5
@@ -182,9 +184,9 @@ def _histogram(panel: Axes, records: list[Record], iteration: int) -> None:
     deviation = shares.std(axis=0, ddof=1) if len(shares) > 1 else np.zeros_like(mean)
     places = np.arange(len(mean))
     tidy(panel, title=f"iteration t = {iteration}", x="effective lookahead h")
-    bars = panel.bar(places, mean, width=0.86, color=style_of("tlpi").colour)
+    bars = panel.bar(places, mean, width=0.86, color=DEEP)
     for bar in bars[:2]:
-        bar.set(facecolor="white", edgecolor=style_of("qlpi").colour, hatch="////")
+        bar.set(facecolor="white", edgecolor=SHALLOW, hatch="////")
     inside = mean < CUT
     low = np.minimum(deviation, mean)
     panel.errorbar(

@@ -33,7 +33,6 @@ from adalook.report.figures.style import (
     pretty,
     short_number,
     spread,
-    style_of,
     tidy,
 )
 
@@ -46,8 +45,10 @@ PANELS = (
     (("tlpi",), "TLPI, Ṽ* = V*", "κ"),
     (("qlpi",), "QLPI, Ṽ* = V*", "θ₂, θ₄, θ₈"),
     (("aggregated",), "QLPI, aggregated", "squares"),
-    (("wlpi", "few", "similar"), "Ours: no prior, and other priors", "rule, and passes of PI for its prior"),
 )
+"""The paper's."""
+OURS = ("Ours: no prior, and other priors", "rule, and passes of PI for its prior")
+"""The panel of all other groups."""
 GROUP_NAMES = {"few": "a few iterations of PI", "similar": "similar task"}
 WIDE_RANGE = 12.0
 """Beyond this ratio of dearest to cheapest the axis is logarithmic."""
@@ -83,6 +84,8 @@ def _panels_spec(maze: ExperimentData, convention: Convention) -> FigureSpec:
 
 def _panels(maze: ExperimentData, convention: Convention, best: MethodRuns) -> Figure:
     shown = [(method_runs(maze.records, *groups), title, x) for groups, title, x in PANELS]
+    paper = {group for groups, _, _ in PANELS for group in groups}
+    shown.append(([one for one in method_runs(maze.records) if one.group not in paper], *OURS))
     shown = [panel for panel in shown if panel[0]]
     figure = new_figure(12.6, 3.9)
     widths = [len(methods) + 1.2 for methods, _, _ in shown]
@@ -94,7 +97,7 @@ def _panels(maze: ExperimentData, convention: Convention, best: MethodRuns) -> F
         panel.axhspan(level / SIMILAR, level * SIMILAR, color=PALE, zorder=0)
         panel.axhline(level, color=INK, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
         for place, method in enumerate(methods):
-            spread(panel, place, method.totals(convention), style_of(method.group))
+            spread(panel, place, method.totals(convention), method.style)
         _name_settings(panel, methods)
         panel.set_xlim(-0.7, len(methods) - 0.3)
     _scale(axes[0], means)
@@ -146,8 +149,8 @@ def _setting(method: MethodRuns) -> str:
         return "\n".join(f"{share:g}" for share in record.budgets.values())
     if method.group == "aggregated":
         return f"{record.parameters['k']}×{record.parameters['k']}"
-    if method.group == "wlpi":
-        return "WLPI"
+    if not record.has_depth:
+        return method.label
     rule = "QLPI" if record.budgets else pretty(f"γ^{method.lookahead}")
     return f"{rule}\n{record.parameters['few']}" if "few" in record.parameters else rule
 
@@ -197,7 +200,7 @@ def _ratios(panel: Axes, methods: list[MethodRuns], best: MethodRuns, convention
     panel.axvline(1.0, color=INK, linewidth=0.9, zorder=1)
     gaps = [cost_ratio(method, best, convention) for method in methods]
     for place, (method, gap) in enumerate(zip(methods, gaps, strict=True)):
-        style = style_of(method.group)
+        style = method.style
         panel.plot([gap.low, gap.high], [place, place], color=style.colour, linewidth=2.2, alpha=0.55)
         panel.plot(
             [gap.value], [place], color=style.colour, marker=style.marker, markersize=7 if style.marker == "*" else 4.5

@@ -8,12 +8,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adalook.report.data.records import GroupStyle
 from adalook.report.data.statistics import mean, mean_and_std
 from adalook.storage.files import atomic_write
 
@@ -26,30 +26,6 @@ SMALL, NORMAL, LARGE = 8, 9, 10
 """Sizes of letters in points, at the size of a printed page."""
 INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a kind of method looks: colours of Okabe and Ito, and a mark of its own for those who see none."""
-
-    name: str
-    colour: str
-    marker: str
-
-
-STYLES = {
-    "hpi": Style("h-PI, fixed depth", "#000000", "o"),
-    "tlpi": Style("TLPI", "#0072b2", "s"),
-    "qlpi": Style("QLPI", "#d55e00", "D"),
-    "aggregated": Style("QLPI, aggregated prior", "#e69f00", "^"),
-    "wlpi": Style("WLPI", "#009e73", "*"),
-    "few": Style("prior of a few iterations", "#56b4e9", "v"),
-    "similar": Style("prior of a similar task", "#cc79a7", "p"),
-}
-
-
-def style_of(group: str) -> Style:
-    return STYLES.get(group, Style(group, GREY, "v"))
 
 
 def pretty(label: str) -> str:
@@ -81,7 +57,7 @@ def tidy(panel: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = 
     panel.set_ylabel(y, fontsize=NORMAL)
 
 
-def spread(panel: Axes, place: float, samples: np.ndarray, style: Style) -> None:
+def spread(panel: Axes, place: float, samples: np.ndarray, style: GroupStyle) -> None:
     """Samples of several seeds at one place: mean, 95% interval of the mean (thick) and standard deviation (thin)."""
     centre, deviation = mean_and_std(samples)
     interval = mean(samples)

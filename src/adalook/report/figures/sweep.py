@@ -11,8 +11,8 @@ from adalook._arrays import FloatArray
 from adalook.report.claims.sweep import Cell, adaptive_ratios, best_fixed, cells, edge_cells
 from adalook.report.claims.verdicts import SIMILAR
 from adalook.report.data.experiment import ExperimentData
-from adalook.report.data.method_runs import MethodRuns
-from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
+from adalook.report.data.method_runs import MethodRuns, by_group
+from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention, GroupStyle
 from adalook.report.data.statistics import Estimate
 from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import (
@@ -24,7 +24,6 @@ from adalook.report.figures.style import (
     new_figure,
     pretty,
     short_number,
-    style_of,
     tidy,
 )
 
@@ -96,13 +95,13 @@ def adaptive(sweep: ExperimentData) -> FigureSpec | None:
     """All adaptive settings in all cells under all conventions, a dot per cell."""
     if not adaptive_ratios(sweep, HEADLINE):
         return None
-    groups = {record.label: record.group for record in sweep.records}
+    styles = {record.label: record.style for record in sweep.records}
     labels = list(adaptive_ratios(sweep, HEADLINE))
     figure = new_figure(11.4, 1.6 + 0.36 * len(labels))
     axes = figure.subplots(2, 3, sharey=True)
     for panel, convention in zip(axes.ravel(), CONVENTIONS, strict=True):
         tidy(panel, title=str(convention), grid="x")
-        _strips(panel, adaptive_ratios(sweep, convention), labels, groups)
+        _strips(panel, adaptive_ratios(sweep, convention), labels, styles)
     for panel in axes[-1]:
         panel.set_xlabel("queries over those of the cell's best fixed depth", fontsize=NORMAL)
     for panel in axes[:, 0]:
@@ -121,14 +120,14 @@ def adaptive(sweep: ExperimentData) -> FigureSpec | None:
     )
 
 
-def _strips(panel: Axes, ratios: Ratios, labels: list[str], groups: Mapping[str, str]) -> None:
+def _strips(panel: Axes, ratios: Ratios, labels: list[str], styles: Mapping[str, GroupStyle]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     panel.set_xscale("log")
     panel.axvspan(1.0 / SIMILAR, SIMILAR, color=PALE, zorder=0)
     panel.axvline(1.0, color=INK, linewidth=0.9, zorder=1)
     for place, label in enumerate(labels):
-        style = style_of(groups[label])
+        style = styles[label]
         values = np.array([gap.value for gap in ratios[label].values()])
         # Spread over the height of the row, in order of the cells, so that equal marks can be told apart.
         heights = place + np.linspace(-0.28, 0.28, len(values))
@@ -221,7 +220,7 @@ def _one_of_each(sweep: ExperimentData, ratios: Ratios) -> list[str]:
     everywhere = {label for label, found in ratios.items() if len(found) == len(cells(sweep))}
     worst = {label: max(gap.value for gap in ratios[label].values()) for label in ratios if label in everywhere}
     chosen = []
-    for group in ("tlpi", "qlpi", "wlpi"):
+    for group in by_group(sweep.records):
         candidates = [label for label in worst if groups[label] == group]
         if candidates:
             chosen.append(min(candidates, key=lambda label: worst[label]))

@@ -14,7 +14,7 @@ from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import Record
 from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import INK, NORMAL, PALE, new_figure, style_of
+from adalook.report.figures.style import INK, NORMAL, PALE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,11 @@ def comparison_table(experiments: Mapping[str, ExperimentData]) -> FigureSpec | 
     figure = new_figure(10.4, 1.75)
     panel = figure.subplots()
     _rule_lines(panel)
+    styles = {record.group: record.style for found in records.values() for record in found}
     for number, row in enumerate(ROWS, start=1):
+        if row.group in styles:
+            style = styles[row.group]
+            panel.plot([0.016], [number], marker=style.marker, color=style.colour, markersize=5)
         measured = {name: _measure(row, found, depths[name]) for name, found in records.items()}
         _write(panel, number, row, measured)
     shown = ", ".join(f"{name}: h = {depth}" for name, depth in depths.items())
@@ -99,8 +103,6 @@ def _write(panel: Axes, number: int, row: Row, measured: Mapping[str, Measured |
             return MISSING
         return f"{getattr(found, value):{digits}}  ({getattr(found, formula):{digits}})"
 
-    style = style_of(row.group)
-    panel.plot([0.016], [number], marker=style.marker, color=style.colour, markersize=5)
     texts = (
         f"     {row.name}",
         row.iterations,

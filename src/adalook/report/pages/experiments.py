@@ -24,7 +24,7 @@ from adalook.report.data.records import HEADLINE
 from adalook.report.figures.planning import draw_figures
 from adalook.report.figures.spec import SavedFigure
 from adalook.report.pages.document import document, explorer_section, figure_html, figure_list, table
-from adalook.report.pages.explorer import FAMILIES, experiment_explorer
+from adalook.report.pages.explorer import experiment_explorer
 from adalook.storage.files import atomic_write, make_directory
 
 DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep"))
@@ -120,7 +120,7 @@ def _headline(maze: ExperimentData) -> str:
         family = [one for one in methods if one.group == group]
         best = cheapest(family, HEADLINE)
         if best is not None:
-            cards.append(_card(group, best, family, best_fixed))
+            cards.append(_card(best, family, best_fixed))
     seeds = len({record.seed for record in maze.records})
     return (
         '<section id="numbers"><h2>In numbers</h2>\n'
@@ -133,7 +133,7 @@ def _headline(maze: ExperimentData) -> str:
     )
 
 
-def _card(group: str, best: MethodRuns, family: Sequence[MethodRuns], fixed: MethodRuns) -> str:
+def _card(best: MethodRuns, family: Sequence[MethodRuns], fixed: MethodRuns) -> str:
     mean = best.totals(HEADLINE).mean()
     if best is fixed:
         compared, name = "the best fixed depth in hindsight", depth_name(best, family)
@@ -141,7 +141,7 @@ def _card(group: str, best: MethodRuns, family: Sequence[MethodRuns], fixed: Met
         compared, name = f"{interval(cost_ratio(best, fixed, HEADLINE))} × the best fixed depth", best.label
     which = f"{name}, the best of {len(family)}" if len(family) > 1 else name
     return (
-        f'<li><span class="name">{escape(FAMILIES.get(group, group))}</span><b>{mean:,.0f}</b>'
+        f'<li><span class="name">{escape(best.style.description)}</span><b>{mean:,.0f}</b>'
         f"<span>{escape(which)}</span><span>{escape(compared)}</span></li>"
     )
 

@@ -23,16 +23,6 @@ from adalook.report.data.solution import SavedLayout
 MOST_BYTES = 3_500_000
 """Of packed traces in one page: with figures and text it stays below 5 MB."""
 
-FAMILIES = {
-    "hpi": "fixed depth",
-    "tlpi": "TLPI, exact prior",
-    "qlpi": "QLPI, exact prior",
-    "aggregated": "QLPI, prior from merged squares",
-    "wlpi": "WLPI, no prior",
-    "few": "prior from a few iterations",
-    "similar": "prior from a similar task",
-}
-
 
 @dataclass(frozen=True)
 class Board:
@@ -166,7 +156,7 @@ def _run(record: Record, trace: Trace, board: str) -> Run:
     return Run(
         board=board,
         method=f"{record.group}/{record.label}",
-        group=FAMILIES.get(record.group, record.group),
+        group=record.style.description,
         label=record.label,
         status=record.status,
         numbers=range(record.passes),

@@ -1,0 +1,82 @@
+"""A method that is registered once shows up everywhere: command line, experiments, records, figures and page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_hex
+
+from adalook.cli.main import main
+from adalook.errors import ArgumentError
+from adalook.experiments.chain import ChainExperiment
+from adalook.experiments.engines.processes import Processes
+from adalook.experiments.runner import reproduce
+from adalook.planning.rules import registry
+from adalook.report.data.experiment import load_experiment
+from adalook.report.figures.chain import chain
+from tests import toy_method
+
+
+@pytest.fixture
+def toy() -> Iterator[None]:
+    registry.register(toy_method.SPEC)
+    yield
+    del registry.METHODS["toy"]
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_registered_method_is_solved_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "zoo:maze", "--method", "toy:2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "Toy"
+    assert main(["solve", "zoo:maze", "--method", "help"]) == 0
+    assert "toy:3" in capsys.readouterr().out
+    assert main(["solve", "zoo:maze", "--method", "magic"]) == 2
+    assert "toy:3" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_registered_method_is_run_in_experiments_and_drawn(tmp_path: Path) -> None:
+    experiment = ChainExperiment(lengths=(5, 8), depths=(1, 2))
+    assert experiment.methods == ("wlpi", "toy:2")
+    reproduce(experiment, tmp_path, Processes(1))
+    found = load_experiment(tmp_path)
+    toys = found.select("toy")
+    assert [record.label for record in toys] == ["Toy 2", "Toy 2"]
+    assert [record.iterations for record in toys] == [record.iterations for record in found.select("hpi", depth=2)]
+    assert toys[0].style.description == "toy method"
+    drawn = chain(found)
+    assert drawn is not None
+    marks = {
+        (line.get_label(), to_hex(line.get_color()), line.get_marker())
+        for panel in drawn.figure.axes
+        for line in panel.lines
+    }
+    assert ("Toy", "#f0e442", "h") in marks
+    assert "Toy" in [text.get_text() for panel in drawn.figure.axes for text in panel.get_xticklabels()]
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_registered_method_is_on_the_page(tmp_path: Path) -> None:
+    from adalook.experiments.maze import MazeExperiment
+
+    small = MazeExperiment(seeds=1, size=8, depths=(1, 2), kappa_powers=(2,), squares=(2,), few=(2,))
+    reproduce(small, tmp_path / "maze", Processes(1))
+    assert main(["report", str(tmp_path / "maze"), "--out", str(tmp_path / "report")]) == 0
+    assert "toy method" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(ArgumentError, match="registered already"):
+        registry.register(registry.METHODS["hpi"])
+
+
+def test_every_example_makes_a_method_of_its_class() -> None:
+    import adalook as al
+
+    mdp = al.zoo.chain(n=9)
+    for spec in registry.METHODS.values():
+        for text in (*spec.examples, *spec.compared):
+            assert type(registry.find_method(text).make(mdp)) is spec.method_class

@@ -1,0 +1,36 @@
+"""A planning method in one file: h-PI under another name. `register(SPEC)` is all that the rest of adalook needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adalook.mdp.model import MDP
+from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.rules.base import Method, Step
+from adalook.planning.rules.hpi import HPI
+from adalook.planning.rules.spec import MethodGroup, MethodSpec
+
+
+@dataclass(frozen=True)
+class Toy(Method):
+    """Look `depth` steps ahead in every state."""
+
+    depth: int
+
+    def improve(self, look: Lookahead) -> Step:
+        return HPI(self.depth).improve(look)
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> Toy:
+    return Toy(int(setting or "2"))
+
+
+SPEC = MethodSpec(
+    name="toy",
+    method_class=Toy,
+    group=MethodGroup("toy", "Toy", "toy method", "#f0e442", "h"),
+    examples=("toy", "toy:3"),
+    parse=_parse,
+    compared=("toy:2",),
+)
