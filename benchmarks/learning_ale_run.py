@@ -16,7 +16,8 @@ from typing import Any
 
 import adalook as al
 from adalook.learning.agents.base import Agent
-from adalook.learning.config import Config, atari
+from adalook.learning.config import Config
+from adalook.learning.presets import atari
 from adalook.learning.runs.directory import CONFIG_FILE
 from adalook.learning.runs.options import RunOptions
 from adalook.learning.runs.run import resume_run, start_run

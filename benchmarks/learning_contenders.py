@@ -10,7 +10,8 @@ from typing import Any
 
 import adalook as al
 from adalook.learning.agents.base import Agent
-from adalook.learning.config import Config, minatar
+from adalook.learning.config import Config
+from adalook.learning.presets import minatar
 
 Record = dict[str, Any]
 

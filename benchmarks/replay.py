@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from adalook.learning.replay.buffer import Replay
-from adalook.learning.replay.codecs import LZ4, Bits
+from adalook.learning.depth import DistanceRanks
+from adalook.learning.replay.buffer import Experience, Replay
+from adalook.learning.replay.codecs import shows_stacked_frames
 from adalook.learning.runs.directory import RunDirectory
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
@@ -28,7 +29,7 @@ DEPTH = 3
 MILLION = 1_000_000
 
 
-def random_lookahead(sim: Simulator, steps: int) -> Iterator[tuple[Any, ...]]:
+def random_lookahead(sim: Simulator, steps: int) -> Iterator[tuple[Experience, dict[int, float]]]:
     """Transitions to leaves at depth 3 along random paths, of which only the first action is taken.
 
     Every search plans anew, so leaves share as little as they can: two of the three new frames are met by nobody else.
@@ -37,7 +38,7 @@ def random_lookahead(sim: Simulator, steps: int) -> Iterator[tuple[Any, ...]]:
     observation = sim.reset(seed=0)
     for _ in range(steps):
         first, *later = rng.integers(sim.num_actions, size=DEPTH)
-        node, terminated, reward = sim.branch(sim.save(), seed=int(rng.integers(2**31))), False, 0.0
+        node, terminated, reward = sim.reseed(sim.save(), seed=int(rng.integers(2**31))), False, 0.0
         for action in (first, *later):
             if not terminated:
                 children = sim.expand([node], [int(action)])
@@ -48,9 +49,9 @@ def random_lookahead(sim: Simulator, steps: int) -> Iterator[tuple[Any, ...]]:
                 )
                 reward += float(children.rewards[0])
         distances = {depth: float(rng.exponential()) for depth in range(1, DEPTH + 1)}
-        yield observation, int(first), reward, leaf, DEPTH, terminated, distances
+        yield Experience(observation, int(first), reward, leaf, DEPTH, DEPTH, terminated), distances
         result = sim.step(int(first))
-        observation = sim.reset() if result.over else result.observation
+        observation = sim.reset() if result.episode_over else result.observation
 
 
 def microseconds(call: Callable[[], object], repeats: int) -> float:
@@ -86,21 +87,12 @@ def codecs(frames: np.ndarray[Any, Any]) -> None:
 
 def game(name: str, steps: int) -> None:
     sim = make_simulator(name)
-    stacked = name.startswith("ALE/")
-    replay = Replay(
-        MILLION,
-        sim.observation_shape,
-        sim.observation_dtype,
-        max_depth=DEPTH,
-        stacked=stacked,
-        codec=LZ4() if stacked else Bits(),
-    )
+    ranks = DistanceRanks(DEPTH, least=1)
+    replay = Replay.for_simulator(sim, MILLION, max_depth=DEPTH, ranks=ranks, compression="auto")
     transitions = list(random_lookahead(sim, steps))
-    replay.ranks[1].insert(0, 0.0)  # compiled or loaded before the clock runs
-    replay.ranks[1].remove(0)
     start = time.process_time()
-    for transition in transitions:
-        replay.add(*transition)
+    for experience, distances in transitions:
+        replay.add(experience, distances)
     add_us = (time.process_time() - start) / steps * 1e6
     rng = np.random.default_rng(0)
     sample_us = microseconds(lambda: replay.sample(rng, 32), 300)
@@ -110,8 +102,8 @@ def game(name: str, steps: int) -> None:
         f"    {each:,.0f} bytes each ({replay.frames_stored / steps:.2f} frames), "
         f"{each * MILLION / 2**30:.2f} GiB per million; add {add_us:.0f} µs, sample of 32 {sample_us:.0f} µs"
     )
-    if stacked:
-        codecs(np.array([transition[0][-1] for transition in transitions[:2000]]))
+    if shows_stacked_frames(sim):
+        codecs(np.array([experience.observation[-1] for experience, _ in transitions[:2000]]))
 
 
 def stamped(pool: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -124,7 +116,7 @@ def stamped(pool: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> np.nda
 def checkpoint(transitions: int, moved_on: int) -> None:
     """A buffer of real frames, three new ones per transition, saved, moved on and saved again, then loaded."""
     sim = make_simulator("ALE/Tutankham-v5")
-    pool = np.array([transition[0][-1] for transition in random_lookahead(sim, 1000)])
+    pool = np.array([experience.observation[-1] for experience, _ in random_lookahead(sim, 1000)])
     settings: dict[str, Any] = {"max_depth": DEPTH, "stacked": True}
     replay, restored = (Replay(transitions, (4, 84, 84), np.dtype(np.uint8), **settings) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -132,7 +124,8 @@ def checkpoint(transitions: int, moved_on: int) -> None:
     def fill(first: int, count: int) -> None:
         for number in range(first, first + count):
             frames = stamped(pool, np.arange(3 * number, 3 * number + 7))
-            replay.add(frames[:4], 0, 1.0, frames[3:], DEPTH, False, dict(enumerate(rng.exponential(size=DEPTH), 1)))
+            experience = Experience(frames[:4], 0, 1.0, frames[3:], DEPTH, DEPTH, False)
+            replay.add(experience, dict(enumerate(rng.exponential(size=DEPTH).tolist(), 1)))
 
     fill(0, transitions)
     print(

@@ -24,7 +24,8 @@ from typing import Any
 
 from rich.console import Console
 
-from adalook.learning.config import Config, config_for
+from adalook.learning.config import Config
+from adalook.learning.presets import config_for
 from adalook.storage.files import atomic_write
 from benchmarks import throughput_report as report
 from benchmarks.planning import ROOT, machine

@@ -11,7 +11,7 @@ from benchmarks.throughput_job import Job, Watch, say, told
 def ours(job: Job) -> int:
     """DQN of depth 0 with the preset of the family; what the job says overrides it. All updates it made."""
     import adalook as al
-    from adalook.learning.config import config_for
+    from adalook.learning.presets import config_for
 
     config = dataclasses.replace(
         config_for(job.env),

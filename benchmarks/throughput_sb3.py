@@ -17,7 +17,7 @@ from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack
 
-from adalook.learning.config import config_for
+from adalook.learning.presets import config_for
 from benchmarks.throughput_job import FAR_AWAY, Job, Watch
 
 

@@ -5,10 +5,11 @@ Numbers may be NumPy's. NumPy itself is not imported, so that the command line c
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from adalook.errors import ArgumentError
 
@@ -134,3 +135,20 @@ def parse_number(text: str, kind: type, what: str) -> Any:
     except ValueError:
         expected = "a whole number" if kind is int else "a number"
         raise ArgumentError(f"{what} is wrong", expected=expected, got=repr(text)) from None
+
+
+def check_fields(settings: Any, owner: str) -> None:
+    """Check every field of a dataclass by the validator in its annotation, and store what the validator returns.
+
+    A field is declared as `Annotated[type, validator]`; `owner` names the settings in error messages.
+    """
+    kind: Any = type(settings)
+    for name, validator in _validators(kind).items():
+        object.__setattr__(settings, name, validator.validate(f"{owner}: {name}", getattr(settings, name)))
+
+
+@functools.cache
+def _validators(kind: Any) -> dict[str, Validator]:
+    """Return the validators in the annotations of a class, by the name of the field."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from adalook.learning.acting import Decision
-from adalook.learning.env_pool import Episode
-from adalook.learning.training import Round
+from adalook.learning.training import Episode, Round
 from adalook.storage.files import make_directory
 from benchmarks import learning, learning_ale_report, learning_contenders, learning_figures, learning_report
 from benchmarks import learning_statistics as statistics

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from adalook.learning.agents.base import Agent
-from adalook.learning.config import Config, config_for
+from adalook.learning.config import Config
+from adalook.learning.presets import config_for
+from adalook.learning.replay.buffer import Batch, Replay
 
 BREAKOUT = "MinAtar/Breakout-v1"
 
@@ -30,6 +32,19 @@ def small_config(env: Any = BREAKOUT, **changes: Any) -> Config:
         "batch_transitions": 8,
     }
     return dataclasses.replace(config_for(env), **(small | changes))
+
+
+def count_of(replay: Replay, head: int | None = None) -> int:
+    """How many transitions a buffer holds, or holds for one head."""
+    heads = replay._records.rows(replay._records.numbers())["head"]
+    return len(heads) if head is None else int((heads == head).sum())
+
+
+def sample_of(replay: Replay, head: int | None = None, draws: int = 20_000) -> Batch:
+    """Many transitions of a buffer, or those of one head among them."""
+    drawn = replay.sample(np.random.default_rng(0), draws)
+    kept = slice(None) if head is None else drawn.heads == head
+    return Batch(**{field.name: getattr(drawn, field.name)[kept] for field in dataclasses.fields(Batch)})
 
 
 def fingerprint(agent: Agent) -> Any:

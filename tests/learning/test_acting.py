@@ -1,4 +1,4 @@
-"""Points 5 and 6 of QL-DQN: the first action of the best leaf, and what is stored."""
+"""QL-DQN steps 5 and 6: the first action of the best leaf, and what is stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tree_world(start: int = 0) -> Simulator:
 
 
 class Table:
-    """Stands in for an evaluator: V_depth(s) = depth · weights[s]."""
+    """Stands in for a Q-function: V_depth(s) = depth · weights[s]."""
 
     def __init__(self, weights: Any, depths: Any = (1, 2)) -> None:
         self._weights = np.asarray(weights, float)
@@ -77,34 +77,36 @@ def test_a_tree_of_fixed_depth_asks_about_its_last_level_only() -> None:
 
 def test_the_way_to_the_best_leaf_is_stored() -> None:
     decision = decide(tree(Table(np.arange(7)), 2), tree_world())
-    (leaf,) = decision.leaves
+    (stored,) = decision.experiences
     assert (decision.action, decision.depth) == (0, 2)
-    assert leaf.observation.tolist() == [4]
-    assert leaf.return_to_leaf == 0.0 + DISCOUNT * 8.0
-    assert (leaf.depth, leaf.terminated) == (2, False)
+    assert (stored.observation.tolist(), stored.action) == ([0], 0)
+    assert stored.leaf.tolist() == [4]
+    assert stored.return_to_leaf == 0.0 + DISCOUNT * 8.0
+    assert (stored.head, stored.steps, stored.terminated) == (2, 2, False)
 
 
 def test_a_random_action_stores_the_best_leaf_below_it() -> None:
     decision = decide(tree(Table(np.arange(7)), 2), tree_world(), random_action=1)
-    (leaf,) = decision.leaves
+    (stored,) = decision.experiences
     assert decision.action == 1
-    assert leaf.observation.tolist() == [6]
-    assert leaf.return_to_leaf == 1.0
+    assert (stored.action, stored.leaf.tolist()) == (1, [6])
+    assert stored.return_to_leaf == 1.0
 
 
 def test_shallow_leaves_are_stored_on_request_in_the_same_subtree() -> None:
     decision = decide(tree(Table(np.arange(7)), 2, store_shallow=True), tree_world(), random_action=1)
-    assert [leaf.depth for leaf in decision.leaves] == [2, 1]
-    assert decision.leaves[1].observation.tolist() == [2]
-    assert decision.leaves[1].return_to_leaf == 1.0
+    assert [(stored.head, stored.steps) for stored in decision.experiences] == [(2, 2), (1, 1)]
+    assert decision.experiences[1].leaf.tolist() == [2]
+    assert decision.experiences[1].return_to_leaf == 1.0
 
 
 def test_the_best_leaf_below_every_action_is_stored_on_request() -> None:
     decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world())
     assert decision.action == 0
-    assert [(leaf.action, leaf.return_to_leaf, leaf.depth) for leaf in decision.leaves] == [(0, 4.0, 2), (1, 1.0, 2)]
+    stored = [(each.action, each.return_to_leaf, each.head) for each in decision.experiences]
+    assert stored == [(0, 4.0, 2), (1, 1.0, 2)]
     decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world(), random_action=1)
-    assert [leaf.action for leaf in decision.leaves] == [1, 0]  # that of the action taken comes first
+    assert [each.action for each in decision.experiences] == [1, 0]  # that of the action taken comes first
 
 
 def test_plain_dqn_stores_nothing_but_the_step_to_come() -> None:
@@ -112,7 +114,7 @@ def test_plain_dqn_stores_nothing_but_the_step_to_come() -> None:
     world = tree_world()
     assert decide(actor, world).action == 0
     assert decide(actor, world, random_action=1).action == 1
-    assert decide(actor, world).leaves == ()
+    assert decide(actor, world).experiences == ()
     assert decide(actor, world).depth == 0
 
 
@@ -137,8 +139,5 @@ def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None
     world.reset(seed=0)
     decision = decide(tree(Table([5.0], depths=(3,)), 3), world)
     assert decision.depth == 3
-    assert (decision.leaves[0].depth, decision.leaves[0].terminated, decision.leaves[0].return_to_leaf) == (
-        3,
-        True,
-        1.0,
-    )
+    (stored,) = decision.experiences
+    assert (stored.head, stored.steps, stored.terminated, stored.return_to_leaf) == (3, 1, True, 1.0)

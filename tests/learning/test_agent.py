@@ -14,9 +14,10 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.config import Config, config_for
+from adalook.learning.config import Config
+from adalook.learning.presets import config_for
 from adalook.simulators.tabular import TabularSimulator
-from tests.learning.small import BREAKOUT, fingerprint, small_config
+from tests.learning.small import BREAKOUT, count_of, fingerprint, sample_of, small_config
 
 
 def corridor() -> al.MDP:
@@ -80,16 +81,16 @@ def test_heads_approach_the_optimal_values_of_a_deterministic_model(name: str) -
     best = optimal_action_values(mdp)
     states = np.arange(10, dtype=np.int32)[:, None]
     everywhere = agent.kind == "dqn" or agent.config.shared_head or name == "qldqn, every level"
-    for depth in agent.depths:
+    for depth in agent.heads:
         trained = _trained_states(agent, depth)
         assert trained.sum() >= (10 if everywhere else 5), f"head {depth} was not tried on enough states"
-        values = agent.evaluator.action_values(states[trained], depth)
+        values = agent.q_function.action_values(states[trained], depth)
         if name == "qldqn, shallow heads":  # an entry that is rarely tried remembers a leaf that was best long ago
             assert (np.abs(values - best[trained]) > 0.05).mean() <= 0.05, f"head {depth}"
         else:
             np.testing.assert_allclose(values, best[trained], atol=0.05, err_msg=f"head {depth}")
     if agent.kind == "qldqn":
-        counts = [agent.trainer.replay.count(depth) for depth in agent.depths]
+        counts = [count_of(agent.trainer.replay, head) for head in agent.heads]
         assert sum(count >= 100 for count in counts) >= 2, f"one depth taught it all: {counts} transitions by depth"
     actions = [agent.predict(_at(mdp, state), deterministic=True)[0] for state in range(10)]
     chosen = best[np.arange(10), actions]
@@ -105,11 +106,11 @@ def test_heads_of_the_paper_agree_with_their_own_targets() -> None:
     agent = QLDQN(mdp, of_the_paper(fair_config(mdp), buffer_transitions=3_000, **LASTING_DISTANCES))
     agent.learn(steps=3_000)
     states = np.arange(10, dtype=np.int32)[:, None]
-    for depth in agent.depths:
+    for depth in agent.heads:
         seen = _trained_states(agent, depth)
         assert seen.sum() >= 2, f"head {depth} was not tried on enough states"
-        values = agent.evaluator.action_values(states, depth)
-        drawn = agent.trainer.replay.sample(np.random.default_rng(0), 5_000, depth)
+        values = agent.q_function.action_values(states, depth)
+        drawn = sample_of(agent.trainer.replay, depth)
         targets = drawn.returns + mdp.discount**depth * values[drawn.leaves[:, 0]].max(axis=1)
         pairs = 3 * drawn.observations[:, 0] + drawn.actions
         means = np.bincount(pairs, targets, minlength=30) / np.maximum(np.bincount(pairs, minlength=30), 1)
@@ -117,14 +118,15 @@ def test_heads_of_the_paper_agree_with_their_own_targets() -> None:
 
 
 def _trained_states(agent: Agent, depth: int) -> Any:
-    """(10,) whether the memory has every action in a state, at least ten times, for a head."""
+    """(10,) whether the buffer has every action in a state, at least ten times, for a head."""
     replay = agent.trainer.replay
-    count = len(replay) if agent.config.shared_head else replay.count(depth)
+    head = None if agent.config.shared_head else depth
+    count = count_of(replay, head)
     if not count:
         return np.zeros(10, bool)
-    drawn = replay.sample(np.random.default_rng(0), 5_000, None if agent.config.shared_head else depth)
+    drawn = sample_of(replay, head)
     seen = np.bincount(3 * drawn.observations[:, 0] + drawn.actions, minlength=30)
-    return seen.reshape(10, 3).min(axis=1) * count >= 10 * 5_000
+    return seen.reshape(10, 3).min(axis=1) * count >= 10 * len(drawn.actions)
 
 
 def _at(mdp: al.MDP, state: int) -> TabularSimulator:
@@ -282,10 +284,10 @@ def test_a_run_can_be_the_prior_of_another(tmp_path: Any) -> None:
     agent = QLDQN(BREAKOUT, small_config(), prior=str(tmp_path / "prior"), seed=1)
     done = next(agent.rounds())
     assert done.phase == "agent"
-    world = agent.trainer.worlds
+    envs = agent.trainer.envs
     assert agent.prior_agent is not None
     assert np.array_equal(
-        agent.prior_agent.evaluator.values(world.observations, 0), prior.evaluator.values(world.observations, 0)
+        agent.prior_agent.q_function.values(envs.observations, 0), prior.q_function.values(envs.observations, 0)
     )
     agent.save(tmp_path / "wrong")
     wrong = QLDQN(BREAKOUT, small_config(), prior=str(tmp_path / "wrong"))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.replay.buffer import Replay
-from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
+from adalook.learning.replay.buffer import Experience, Replay
+from adalook.learning.replay.frames import SEGMENT_FRAMES
 from adalook.learning.runs.directory import RunDirectory, load_newest
 from adalook.storage.serializer import Segment, serialize
 from tests.learning import checkpoint_writer
@@ -234,7 +234,7 @@ def test_a_replay_buffer_goes_through_checkpoints_and_only_its_news_are_written(
     def add(replay, numbers):
         for number in numbers:
             frames = (number + np.arange(4)[:, None] >> np.arange(20) & 1).astype(dtype)
-            replay.add(frames[:2], number % 7, number, frames[2:], number % 3, False, {1: number % 11})
+            replay.add(Experience(frames[:2], number % 7, number, frames[2:], number % 3, 1, False), {1: number % 11})
 
     replay, restored = make(), make()
     with RunDirectory(tmp_path) as run:

@@ -16,7 +16,8 @@ from adalook.cli.train import Settings, comments_on
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.config import Config, atari, config_for, minatar, tabular, vector
+from adalook.learning.config import Config
+from adalook.learning.presets import atari, config_for, minatar, tabular, vector
 from adalook.learning.runs.directory import CONFIG_FILE
 from adalook.learning.runs.options import RunOptions
 from adalook.learning.runs.run import load_agent
@@ -85,7 +86,7 @@ def test_a_table_holds_the_greatest_number_of_a_state() -> None:
 def test_a_table_for_a_world_without_numbers_is_refused() -> None:
     assert config_for(Numbered(first=-1)) == vector()
     for env in (Numbered(first=-1), "CartPole-v1", "MinAtar/Breakout-v1"):
-        with pytest.raises(ArgumentError, match="numbered states"):
+        with pytest.raises(ArgumentError, match="discrete observations"):
             DQN(env, tabular())
 
 
@@ -166,7 +167,6 @@ def test_trees_deeper_than_the_memory_can_note_are_refused() -> None:
         ("second_moment_decay", 1.0),
         ("batch_transitions", 0),
         ("threads", 0),
-        ("network", "resnet"),
         ("buffer_transitions", 31),
         ("compression", "zip"),
         ("discount", 0.0),

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.learning.replay.codecs import LZ4, WINDOW, Bits, Raw, fitting_codec
-from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
-from adalook.learning.replay.frames import FrameStore
+from adalook.learning.replay.codecs import LZ4, Bits, Raw, fitting_codec, shows_stacked_frames
+from adalook.learning.replay.frames import SEGMENT_FRAMES, WINDOW, FrameStore
+from adalook.simulators.make import make_simulator
 
 KINDS = [
     (Raw(), np.uint8),
@@ -154,3 +154,14 @@ def test_without_lz4_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "lz4.block", None)
     with pytest.raises(MissingExtraError, match=r"adalook\[learn\]"):
         LZ4()
+
+
+@pytest.mark.parametrize(
+    ("env", "stacked", "codec"),
+    [("ALE/Pong-v5", True, LZ4), ("MinAtar/Breakout-v1", False, Bits), ("CartPole-v1", False, Raw)],
+)
+def test_the_format_follows_from_the_simulator(env, stacked, codec):
+    sim = make_simulator(env)
+    assert shows_stacked_frames(sim) == stacked
+    chosen = fitting_codec(sim.observation_dtype, stacked=stacked, binary=sim.binary_observations)
+    assert isinstance(chosen, codec)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from adalook.learning.cpu.backprop import MinAtarByHand, NatureByHand
-from adalook.learning.cpu.executors import AtOnce
+from adalook.learning.cpu.executors import InlineExecutor
 from adalook.learning.cpu.gradients import Autograd, Slopes, slopes_of
 from adalook.learning.cpu.minatar import KERNELS, convolution_gradients, convolve
 from adalook.learning.cpu.optimizers import Gradients
@@ -91,7 +91,7 @@ def test_natures_network_as_by_autograd_whoever_computes(rows: int, heads: tuple
     rng = np.random.default_rng(1)
     with ThreadPoolExecutor(1) as helper:
         autograd = Autograd(network, CPU)
-        alone, helped = NatureByHand(network, AtOnce()), NatureByHand(network, helper)
+        alone, helped = NatureByHand(network, InlineExecutor()), NatureByHand(network, helper)
         for _ in range(2):
             seen = rng.integers(0, 255, (rows, 4, 84, 84), dtype=np.uint8)
             slopes = rng.normal(size=(rows, len(heads), 4)).astype(np.float32)
@@ -132,7 +132,13 @@ def test_pictures_are_pytorchs() -> None:
     assert pictures(numbers).requires_grad  # who asks what an agent looks at needs gradients by the picture
 
 
-def test_other_networks_take_autograd() -> None:
-    assert isinstance(slopes_of(QNetwork(MinAtarTrunk((4, 10, 10), 8), (0,), 2, seed=0), CPU, AtOnce()), MinAtarByHand)
-    assert isinstance(slopes_of(QNetwork(NatureTrunk((4, 84, 84), 8), (0,), 2, seed=0), CPU, AtOnce()), NatureByHand)
-    assert isinstance(slopes_of(QNetwork(MLPTrunk((4,), 8), (0,), 2, seed=0), CPU, AtOnce()), Autograd)
+@pytest.mark.parametrize(
+    ("trunk", "way"),
+    [
+        (MinAtarTrunk((4, 10, 10), 8), MinAtarByHand),
+        (NatureTrunk((4, 84, 84), 8), NatureByHand),
+        (MLPTrunk((4,), 8), Autograd),
+    ],
+)
+def test_other_networks_take_autograd(trunk: Any, way: type) -> None:
+    assert isinstance(slopes_of(QNetwork(trunk, (0,), 2, seed=0), CPU, InlineExecutor()), way)

@@ -12,10 +12,9 @@ import pytest
 
 from adalook.errors import AdalookError
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.cpu.executors import TURN_SECONDS, quick_turns
-from adalook.learning.env_pool import EnvPool
+from adalook.learning.cpu.executors import GIL_SWITCH_SECONDS, short_gil_switch_interval
 from adalook.learning.learner import Learner
-from adalook.learning.training import Round
+from adalook.learning.training import EnvPool, Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 
@@ -38,8 +37,8 @@ def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypat
     agent = DQN(BREAKOUT, small_config(overlap=overlap), seed=1).learn(steps=120)
     step, update, finished = EnvPool.step, Learner.update, list[float]()
 
-    def stopped(worlds: EnvPool, actions: Any) -> Any:
-        step(worlds, actions)
+    def stopped(envs: EnvPool, actions: Any) -> Any:
+        step(envs, actions)
         raise KeyboardInterrupt
 
     def slow(learner: Learner, batches: Any) -> Any:
@@ -76,27 +75,27 @@ def test_an_error_in_learning_is_heard_and_the_threads_go(monkeypatch: pytest.Mo
     assert set(threading.enumerate()) <= others
 
 
-def test_turns_are_quick_only_while_someone_needs_it() -> None:
+def test_the_gil_switch_interval_is_short_only_while_someone_needs_it() -> None:
     before = sys.getswitchinterval()
     inside, leave = threading.Event(), threading.Event()
 
     def elsewhere() -> None:
-        with quick_turns():
+        with short_gil_switch_interval():
             inside.set()
             leave.wait()
 
     other = threading.Thread(target=elsewhere)
-    with quick_turns():
+    with short_gil_switch_interval():
         other.start()
         inside.wait()
-        assert sys.getswitchinterval() == pytest.approx(TURN_SECONDS)
-    assert sys.getswitchinterval() == pytest.approx(TURN_SECONDS)  # the other is still inside
+        assert sys.getswitchinterval() == pytest.approx(GIL_SWITCH_SECONDS)
+    assert sys.getswitchinterval() == pytest.approx(GIL_SWITCH_SECONDS)  # the other is still inside
     leave.set()
     other.join()
     assert sys.getswitchinterval() == before
     sys.setswitchinterval(1e-5)
     try:
-        with quick_turns():
+        with short_gil_switch_interval():
             assert sys.getswitchinterval() == pytest.approx(1e-5)  # someone wants it quicker still
     finally:
         sys.setswitchinterval(before)

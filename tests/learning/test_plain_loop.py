@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.config import config_for
+from adalook.learning.presets import config_for
 from tests.learning.small import BREAKOUT
 
 CARTPOLE = "CartPole-v1"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
+from adalook.learning.agents.base import as_batch
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.observations import as_batch
 from tests.learning.small import small_config
 
 FORMS = ["MinAtar/Breakout-v1", "MinAtar/Seaquest-v1"]

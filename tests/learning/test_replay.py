@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
-from adalook.learning.replay import memory
-from adalook.learning.replay.buffer import Replay
+from adalook.learning.depth import DistanceRanks
+from adalook.learning.replay import buffer
+from adalook.learning.replay.buffer import MAX_STEPS, SEGMENT_RECORDS, Experience, Replay
 from adalook.learning.replay.codecs import LZ4, Bits, Raw
-from adalook.learning.replay.frame_storage import SEGMENT_FRAMES
-from adalook.learning.replay.records import SEGMENT_RECORDS
+from adalook.learning.replay.frames import SEGMENT_FRAMES
 
 STACK = 4
 
@@ -41,17 +41,17 @@ def play_along(replay, steps, seed=0):
         depth = int(rng.integers(0, replay.max_depth + 1))
         reach = max(1, depth)
         distances = {h: float(np.round(rng.exponential(), 1)) for h in range(1, depth + 1)}
-        transition = (
+        experience = Experience(
             frames[t : t + STACK],
             int(rng.integers(18)),
             float(rng.normal()),
             frames[t + reach : t + reach + STACK],
             depth,
+            reach,
             bool(rng.integers(2)),
-            distances,
         )
-        replay.add(*transition)
-        added.append(transition)
+        replay.add(experience, distances)
+        added.append((experience, distances))
     return added
 
 
@@ -59,30 +59,32 @@ def random_transition(replay, rng):
     observation, leaf = rng.integers(0, 2, (2, *replay.observation_shape)).astype(replay.observation_dtype)
     depth = int(rng.integers(0, replay.max_depth + 1))
     distances = {h: float(rng.integers(5)) for h in range(1, depth + 1)}
-    return observation, int(rng.integers(6)), float(rng.normal()), leaf, depth, bool(rng.integers(2)), distances
+    experience = Experience(
+        observation, int(rng.integers(6)), float(rng.normal()), leaf, depth, max(1, depth), bool(rng.integers(2))
+    )
+    return experience, distances
 
 
 def assert_same_batch(one, other):
-    for name in ("observations", "actions", "returns", "leaves", "depths", "terminated"):
+    for name in ("observations", "actions", "returns", "leaves", "heads", "steps", "terminated"):
         left, right = getattr(one, name), getattr(other, name)
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.parametrize("depth", [None, 0, 3])
-def test_batches_hold_what_was_added_and_only_the_newest(depth):
+def test_batches_hold_what_was_added_and_only_the_newest():
     replay = stacked_replay(capacity=50)
-    held = play_along(replay, 200)[-50:]
-    held = [transition for transition in held if depth is None or transition[4] == depth]
-    batch = replay.sample(np.random.default_rng(1), 400, depth)
+    held = [experience for experience, _ in play_along(replay, 200)[-50:]]
+    batch = replay.sample(np.random.default_rng(1), 400)
     seen = set()
     for i in range(400):
         matches = [k for k, t in enumerate(held) if np.array_equal(t[0], batch.observations[i])]
         assert len(matches) == 1
-        _, action, reward, leaf, level, terminated, _ = held[matches[0]]
-        np.testing.assert_array_equal(batch.leaves[i], leaf)
-        assert (batch.actions[i], batch.depths[i], batch.terminated[i]) == (action, level, terminated)
-        assert batch.returns[i] == np.float32(reward)
+        expected = held[matches[0]]
+        np.testing.assert_array_equal(batch.leaves[i], expected.leaf)
+        assert (batch.actions[i], batch.terminated[i]) == (expected.action, expected.terminated)
+        assert (batch.heads[i], batch.steps[i]) == (expected.head, expected.steps)
+        assert batch.returns[i] == np.float32(expected.return_to_leaf)
         seen.add(matches[0])
     assert len(seen) == len(held)  # 400 draws of at most 50: that any is missed has odds below 1 in 60
 
@@ -91,7 +93,7 @@ def test_sampling_is_uniform():
     replay = flat_replay(capacity=10)
     rng = np.random.default_rng(0)
     for number in range(25):
-        replay.add(*random_transition(replay, rng)[:1], number, 0.0, *random_transition(replay, rng)[3:])
+        replay.add(random_transition(replay, rng)[0]._replace(action=number))
     drawn = replay.sample(np.random.default_rng(1), 20_000).actions
     counts = np.bincount(drawn, minlength=25)
     assert counts[:15].sum() == 0
@@ -101,14 +103,11 @@ def test_sampling_is_uniform():
 def test_ranks_follow_the_buffer():
     replay = stacked_replay(capacity=64)
     window = deque(maxlen=64)
-    for transition in play_along(replay, 300):
-        window.append(transition[6])
-    for depth, ranks in replay.ranks.items():
-        distances = [recorded[depth] for recorded in window if depth in recorded]
-        assert len(ranks) == len(distances)
-        for asked in (0.0, 0.3, 1.0, 7.0):
-            assert ranks.count_above(asked) == sum(distance > asked for distance in distances)
-    assert replay.count(0) + replay.count(1) + replay.count(2) + replay.count(3) == len(replay) == 64
+    for _, distances in play_along(replay, 300):
+        window.append(distances)
+    for depth, recorded in replay.ranks.recorded().items():
+        assert recorded.tolist() == sorted(distances[depth] for distances in window if depth in distances)
+    assert len(replay) == 64
 
 
 def test_a_leaf_shares_the_frames_of_its_root_and_of_later_roots():
@@ -120,13 +119,13 @@ def test_a_leaf_shares_the_frames_of_its_root_and_of_later_roots():
 def test_several_transitions_of_one_step_share_their_frames():
     replay, frames = stacked_replay(), gif(10)
     for depth in (1, 2, 3):
-        replay.add(frames[:4], 0, 0.0, frames[depth : depth + 4], depth, False)
+        replay.add(Experience(frames[:4], 0, 0.0, frames[depth : depth + 4], depth, depth, False))
     assert replay.frames_stored == 7
 
 
 def test_truncation_is_not_termination():
     replay, frames = stacked_replay(), gif(10)
-    replay.add(frames[:4], 0, 0.0, frames[1:5], 1, terminated=False)
+    replay.add(Experience(frames[:4], 0, 0.0, frames[1:5], 1, 1, terminated=False))
     assert replay.sample(np.random.default_rng(0), 1).terminated.tolist() == [False]
 
 
@@ -135,7 +134,7 @@ def test_truncation_is_not_termination():
 )
 def test_other_observations(shape, dtype):
     replay = Replay(10, shape, np.dtype(dtype), max_depth=0)
-    replay.add(np.full(shape, 3, dtype), 1, 0.5, np.full(shape, 4, dtype), 0, True)
+    replay.add(Experience(np.full(shape, 3, dtype), 1, 0.5, np.full(shape, 4, dtype), 0, 1, True))
     batch = replay.sample(np.random.default_rng(0), 2)
     np.testing.assert_array_equal(batch.observations, np.full((2, *shape), 3, dtype))
     np.testing.assert_array_equal(batch.leaves, np.full((2, *shape), 4, dtype))
@@ -145,7 +144,7 @@ def test_other_observations(shape, dtype):
 @pytest.mark.parametrize("stacked", [False, True])
 def test_batches_are_the_callers_to_write_to(codec, stacked):
     replay = Replay(10, (2, 8), np.dtype(np.uint8), max_depth=0, stacked=stacked, codec=codec)
-    replay.add(np.ones((2, 8), np.uint8), 0, 0.0, np.ones((2, 8), np.uint8), 0, False)
+    replay.add(Experience(np.ones((2, 8), np.uint8), 0, 0.0, np.ones((2, 8), np.uint8), 0, 1, False))
     batch = replay.sample(np.random.default_rng(0), 2)
     batch.observations[:] = 0
     batch.leaves[:] = 0
@@ -182,11 +181,8 @@ def test_a_restored_buffer_goes_on_bit_for_bit(make, before):
             one.add(*transition)
         if number % 20 == 0:
             assert_same_batch(replay.sample(draws[0], 32), restored.sample(draws[1], 32))
-            depth = next(d for d in (3, 2, 1, 0) if replay.count(d))
-            assert_same_batch(replay.sample(draws[0], 32, depth), restored.sample(draws[1], 32, depth))
-            for h in replay.ranks:
-                assert replay.ranks[h].count_above(2.0) == restored.ranks[h].count_above(2.0)
-                assert len(replay.ranks[h]) == len(restored.ranks[h])
+            mine, others = replay.ranks.recorded(), restored.ranks.recorded()
+            assert all(np.array_equal(mine[depth], others[depth]) for depth in mine)
     assert (len(replay), replay.bytes_used, replay.frames_stored) == (
         len(restored),
         restored.bytes_used,
@@ -214,10 +210,10 @@ def test_what_cannot_fit_is_refused_with_the_numbers_before_it_is_allocated():
 
 
 def test_the_memory_at_hand_is_the_smaller_of_the_machines_and_the_containers(monkeypatch):
-    monkeypatch.setattr(memory, "_from_meminfo", lambda: 5 * 2**30)
+    monkeypatch.setattr(buffer, "_bytes_from_meminfo", lambda: 5 * 2**30)
     for limit, expected in ((None, 5 * 2**30), (3 * 2**30, 3 * 2**30), (9 * 2**30, 5 * 2**30)):
-        monkeypatch.setattr(memory, "_from_control_group", lambda limit=limit: limit)
-        assert memory.available_bytes() == expected
+        monkeypatch.setattr(buffer, "_bytes_from_control_group", lambda limit=limit: limit)
+        assert buffer.available_bytes() == expected
 
 
 @pytest.mark.parametrize("codec", [LZ4(), Raw()], ids=["lz4", "raw"])
@@ -235,7 +231,7 @@ def test_frames_that_share_less_than_assumed_cost_old_transitions_and_never_more
 
     def fill():
         for t in range(len(noise) - 1):
-            replay.add(noise[t], t, 0.0, noise[t + 1], 1, False, {1: 1.0})
+            replay.add(Experience(noise[t], t, 0.0, noise[t + 1], 1, 1, False), {1: 1.0})
             assert replay.bytes_used <= replay.bytes_limit
 
     with pytest.warns(RuntimeWarning, match="instead of 12,000") as caught:
@@ -245,40 +241,40 @@ def test_frames_that_share_less_than_assumed_cost_old_transitions_and_never_more
     batch = replay.sample(np.random.default_rng(1), 64)
     np.testing.assert_array_equal(batch.observations, noise[batch.actions])
     np.testing.assert_array_equal(batch.leaves, noise[batch.actions + 1])
-    assert len(replay.ranks[1]) == replay.count(1) == len(replay)
+    assert replay.ranks.count(1) == len(replay)
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"observation": np.zeros((4, 5, 4), bool)}, "observation does not match"),
-        ({"leaf_observation": np.zeros((4, 5, 5), np.uint8)}, "observation does not match"),
-        ({"depth": 4}, "depth of a transition"),
-        ({"depth": -1}, "depth of a transition"),
-        ({"reward_to_leaf": math.nan}, "reward"),
+        ({"leaf": np.zeros((4, 5, 5), np.uint8)}, "observation does not match"),
+        ({"head": 4}, "head of a transition"),
+        ({"head": -1}, "head of a transition"),
+        ({"steps": 0}, "steps of a transition"),
+        ({"steps": MAX_STEPS + 1}, "steps of a transition"),
+        ({"return_to_leaf": math.nan}, "return to the leaf"),
         ({"distances": {0: 1.0}}, "depth of a distance"),
         ({"distances": {1: 1.0, 2: math.inf}}, "not finite"),
     ],
 )
 def test_a_bad_transition_is_refused_and_leaves_no_trace(change, match):
     replay = flat_replay()
-    good = {
-        "observation": np.zeros((4, 5, 5), bool),
-        "action": 0,
-        "reward_to_leaf": 0.0,
-        "leaf_observation": np.ones((4, 5, 5), bool),
-        "depth": 1,
-        "terminated": False,
-    }
+    good = Experience(np.zeros((4, 5, 5), bool), 0, 0.0, np.ones((4, 5, 5), bool), 1, 1, False)
+    distances = change.pop("distances", None)
     with pytest.raises(ArgumentError, match=match):
-        replay.add(**good | change)
-    assert (len(replay), replay.frames_stored, len(replay.ranks[1])) == (0, 0, 0)
+        replay.add(good._replace(**change), distances)
+    assert (len(replay), replay.frames_stored, replay.ranks.count(1)) == (0, 0, 0)
 
 
 def test_an_empty_buffer_has_nothing_to_draw():
     replay = flat_replay()
     with pytest.raises(ArgumentError, match="nothing to sample"):
         replay.sample(np.random.default_rng(0), 1)
-    replay.add(*random_transition(flat_replay(max_depth=0), np.random.default_rng(0)))
-    with pytest.raises(ArgumentError, match="at depth 2"):
-        replay.sample(np.random.default_rng(0), 1, depth=2)
+
+
+def test_a_new_buffer_empties_the_ranks_it_is_given():
+    ranks = DistanceRanks(3, least=1)
+    ranks.add(2, 1.0)
+    assert Replay(50, (4, 5, 5), np.dtype(bool), max_depth=3, ranks=ranks).ranks is ranks
+    assert ranks.count(2) == 0

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from adalook.learning.config import config_for
+from adalook.learning.presets import config_for
 from adalook.learning.runs.directory import CONFIG_FORMAT
 
 BREAKOUT = "MinAtar/Breakout-v1"

@@ -23,7 +23,7 @@ def show_learning(console: Console, directory: Path, seconds: float) -> None:
     import dataclasses
 
     from adalook.learning.agents.qldqn import QLDQN
-    from adalook.learning.config import config_for
+    from adalook.learning.presets import config_for
     from adalook.learning.runs.directory import CONFIG_FILE
     from adalook.learning.runs.episode_gif import EpisodeGif
     from adalook.learning.runs.run import load_agent, resume_run, start_run

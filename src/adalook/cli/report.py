@@ -133,7 +133,7 @@ def _load_run(place: Path, name: str, options: Report) -> TrainingRun:
 
 def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Settings that are not as in the preset of the world's family."""
-    from adalook.learning.config import config_for
+    from adalook.learning.presets import config_for
 
     if config["env"] is None:
         return {}

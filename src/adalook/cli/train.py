@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import tyro
 
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.config import Config, atari, minatar, tabular, vector
+from adalook.learning.config import Config
+from adalook.learning.presets import atari, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _refuse_changes(options: Train, directory: Path) -> None:
 def _new_agent(options: Train) -> Any:
     from adalook.learning.agents.dqn import DQN
     from adalook.learning.agents.qldqn import QLDQN
-    from adalook.learning.config import config_for
+    from adalook.learning.presets import config_for
 
     if not options.env:
         raise ArgumentError("train needs a world", expected="ENV, such as MinAtar/Breakout-v1")

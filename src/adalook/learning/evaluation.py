@@ -1,4 +1,4 @@
-"""Playing without learning, in worlds of their own, to see what an agent is worth."""
+"""Evaluation: episodes played without learning, in environments of their own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.simulators.base import Simulator
 
 Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]
-"""Is told (number of the episode, observation, decision), for every decision."""
+"""A function that is called with (number of the episode, observation, decision) for every decision."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What the episodes brought."""
+    """The results of the episodes of an evaluation."""
 
     scores: FloatArray
     """(episodes,) sums of rewards before clipping"""
@@ -32,21 +32,22 @@ class Evaluation:
 
     @property
     def mean(self) -> float:
+        """Mean score."""
         return float(self.scores.mean())
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; NaN for a single episode."""
+        """Standard error of the mean score; NaN for a single episode."""
         count = len(self.scores)
         return float(self.scores.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
 
 
 @dataclass
 class _Play:
-    """One episode that is going on."""
+    """An episode that is being played."""
 
     number: int
-    world: Simulator
+    env: Simulator
     rng: np.random.Generator
     observation: np.ndarray[Any, Any]
     score: float = 0.0
@@ -59,13 +60,13 @@ def evaluate(
     sim: Simulator,
     *,
     episodes: int,
-    worlds: int,
+    num_envs: int,
     epsilon: float,
     max_episode_steps: int,
     seed: int,
     watcher: Watcher | None = None,
 ) -> Evaluation:
-    """Play `episodes` episodes, up to `worlds` of them at a time; every one that begins is played to its end.
+    """Play `episodes` episodes, up to `num_envs` of them at a time; every one that begins is played to its end.
 
     Episode i draws all it needs from (seed, i), so that the others do not matter to it.
     """
@@ -73,7 +74,7 @@ def evaluate(
     epsilon = validation.fraction.validate("the share of random actions (epsilon)", epsilon)
     seed = validation.integer(0).validate("the seed of the evaluation", seed)
     waiting = iter(range(episodes))
-    playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, worlds)]
+    playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, num_envs)]
     played: list[_Play] = []
     depths: Counter[int] = Counter()
     while playing:
@@ -87,9 +88,9 @@ def evaluate(
             played.append(play)
             number = next(waiting, None)
             if number is None:
-                play.world.close()
+                play.env.close()
             else:
-                going_on.append(_begin(play.world, number, seed))
+                going_on.append(_begin(play.env, number, seed))
         playing = going_on
     played.sort(key=lambda play: play.number)
     return Evaluation(
@@ -99,22 +100,22 @@ def evaluate(
     )
 
 
-def _begin(world: Simulator, number: int, seed: int) -> _Play:
+def _begin(env: Simulator, number: int, seed: int) -> _Play:
     rng = np.random.default_rng([seed, 100 + number])
-    return _Play(number, world, rng, world.reset(seed=int(rng.integers(0, 2**31))))
+    return _Play(number, env, rng, env.reset(seed=int(rng.integers(0, 2**31))))
 
 
 def _step(actor: Actor, playing: list[_Play], epsilon: float, watcher: Watcher | None) -> list[Decision]:
-    """One step of every episode."""
-    chance = [(play.rng.random(), play.rng.integers(0, play.world.num_actions)) for play in playing]
+    """Make one step of every episode and return the decisions."""
+    chance = [(play.rng.random(), play.rng.integers(0, play.env.num_actions)) for play in playing]
     random_actions = np.array([action if draw < epsilon else NO_ACTION for draw, action in chance], np.int64)
     seeds = np.array([play.rng.integers(0, 2**62) for play in playing])
     observations = np.stack([play.observation for play in playing])
-    decisions = actor.decide([play.world for play in playing], observations, random_actions, seeds)
+    decisions = actor.decide([play.env for play in playing], observations, random_actions, seeds)
     for play, decision in zip(playing, decisions, strict=True):
         if watcher is not None:
             watcher(play.number, play.observation, decision)
-        transition = play.world.step(decision.action)
+        transition = play.env.step(decision.action)
         play.observation, play.episode_over = transition.observation, transition.episode_over
         play.score += transition.raw_reward
         play.steps += 1

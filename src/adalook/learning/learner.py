@@ -22,7 +22,7 @@ from numba import njit
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import DivergedError
-from adalook.learning.cpu.executors import AtOnce
+from adalook.learning.cpu.executors import InlineExecutor
 from adalook.learning.cpu.gradients import slopes_of
 from adalook.learning.cpu.optimizers import Optimizer
 from adalook.learning.networks import QNetwork
@@ -44,7 +44,7 @@ class Update:
 def bootstrap_targets(
     returns: np.ndarray[Any, Any],
     leaf_values: np.ndarray[Any, Any],
-    depths: IntArray,
+    steps: IntArray,
     terminated: BoolArray,
     discount: float,
 ) -> FloatArray:
@@ -53,7 +53,6 @@ def bootstrap_targets(
     >>> bootstrap_targets(np.ones(2), np.array([[3.0, 4.0]] * 2), np.array([2, 2]), np.array([False, True]), 0.5)
     array([2., 1.])
     """
-    steps = np.maximum(depths, 1)
     ahead = np.power(np.float32(discount), steps) * leaf_values.max(axis=1)
     return np.asarray(returns + np.where(terminated, 0.0, ahead))
 
@@ -109,7 +108,7 @@ class Learner:
         discount: γ.
         head_balance: see `head_weights`.
         device: where the networks are.
-        helper: computes targets, and gradients of weights, at the same time; None: one after the other. Not one in
+        executor: computes targets, and gradients of weights, at the same time; None: one after the other. Not one in
             which updates are made: they would wait for themselves.
     """
 
@@ -122,9 +121,9 @@ class Learner:
         discount: float,
         head_balance: float,
         device: torch.device,
-        helper: Executor | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        self._helper = helper or AtOnce()
+        self._helper = executor or InlineExecutor()
         self.network, self.target, self.optimizer = network, target, optimizer
         self._discount, self._head_balance, self._device = discount, head_balance, device
         self._slopes = slopes_of(network, device, self._helper)
@@ -148,20 +147,20 @@ class Learner:
 
     def _wanted(self, batches: Sequence[Batch]) -> list[FloatArray]:
         """y (n,) of each batch"""
-        returns, leaves, depths, terminated = (
+        returns, leaves, row_heads, steps, terminated = (
             np.concatenate([getattr(batch, name) for batch in batches])
-            for name in ("returns", "leaves", "depths", "terminated")
+            for name in ("returns", "leaves", "heads", "steps", "terminated")
         )
-        heads, places = self.network.heads_of(depths)
+        heads, places = self.network.head_index(row_heads)
         with torch.inference_mode():
             values = self.target.of_heads(self._tensor(leaves), heads).cpu().numpy()
         leaf_values = values[np.arange(len(places)), places]
-        wanted = bootstrap_targets(returns, leaf_values, depths, terminated, self._discount)
+        wanted = bootstrap_targets(returns, leaf_values, steps, terminated, self._discount)
         return np.split(wanted, np.cumsum([len(batch.terminated) for batch in batches])[:-1])
 
     def _step(self, batch: Batch, wanted: Future[list[FloatArray]], place: int) -> Update:
         """Towards the targets at a place among those wanted, which are not waited for before they are needed."""
-        heads, places = self.network.heads_of(batch.depths)
+        heads, places = self.network.head_index(batch.heads)
         values = self._slopes.values(batch.observations, heads)
         weights = head_weights(places, self._head_balance) / len(places)
         slopes = np.zeros(values.shape, np.float32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from torch import Tensor, nn
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
+from adalook.learning.config import Config
 from adalook.learning.cpu.minatar import KERNELS, convolution_gradients, convolve
 from adalook.learning.cpu.pictures import scale
+from adalook.learning.presets import num_discrete_states
+from adalook.simulators.base import Simulator
 
 ANY_DEPTH = "any"
 """The name of the one head that serves all depths."""
@@ -154,13 +157,57 @@ class MLPTrunk(nn.Module):
 class TableTrunk(nn.Module):
     """One-hot states, so that a head is a table: exact, for checking agents against `al.solve`."""
 
-    def __init__(self, num_states: int) -> None:
+    def __init__(self, num_states: int | None) -> None:
         super().__init__()
+        if num_states is None:
+            raise ArgumentError(
+                "a table needs discrete observations",
+                expected="an al.MDP, or a Gymnasium environment with Discrete observations (start >= 0)",
+                got="an environment with other observations",
+                remedy="choose another network in the config",
+            )
         self.features = num_states
 
     def forward(self, observations: Tensor) -> Tensor:
         """(n,) or (n, 1) state numbers -> (n, num_states)."""
         return nn.functional.one_hot(observations.reshape(-1).long(), self.features).float()
+
+
+NETWORKS: dict[str, Callable[[Simulator, Config], nn.Module]] = {
+    "nature": lambda sim, config: NatureTrunk(sim.observation_shape, config.hidden_units),
+    "minatar": lambda sim, config: MinAtarTrunk(sim.observation_shape, config.hidden_units),
+    "mlp": lambda sim, config: MLPTrunk(sim.observation_shape, config.hidden_units),
+    "table": lambda sim, config: TableTrunk(num_discrete_states(sim)),
+}
+"""The trunk that each `Config.network` names: a module from observations to (n, trunk.features)."""
+
+
+def build_network(sim: Simulator, config: Config, heads: Iterable[int], *, seed: int, device: torch.device) -> QNetwork:
+    """Return a new network for a simulator: the trunk that the config names, and a head for each depth in `heads`."""
+    if config.network not in NETWORKS:
+        raise ArgumentError(
+            "config: there is no such network",
+            expected=f"one of {', '.join(NETWORKS)}",
+            got=repr(config.network),
+            remedy="register it in adalook.learning.networks.NETWORKS",
+        )
+    trunk = NETWORKS[config.network](sim, config)
+    return QNetwork(trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head).to(device)
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device that `Config.device` names, or raise if it cannot be used."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArgumentError(
+            "config: this device cannot be used", expected="auto, cpu or cuda", got=f"{name!r} ({reason})"
+        ) from None
+    return device
 
 
 class QNetwork(nn.Module):
@@ -194,13 +241,13 @@ class QNetwork(nn.Module):
         """Q_depth of every row: (n, *shape) -> (n, A)."""
         return self.heads[self.names[depth]](self.trunk(observations))  # type: ignore[no-any-return]
 
-    def heads_of(self, depths: IntArray) -> tuple[tuple[str, ...], IntArray]:
-        """Which heads these depths (n,) need, and the place of each row's head among them, (n,)."""
-        present = [depth for depth, count in enumerate(np.bincount(depths).tolist()) if count]
-        names = tuple(dict.fromkeys(self.names[depth] for depth in present))
-        place = np.zeros(present[-1] + 1, np.intp)
-        place[present] = [names.index(self.names[depth]) for depth in present]
-        return names, place[depths]
+    def head_index(self, heads: IntArray) -> tuple[tuple[str, ...], IntArray]:
+        """Return the names of the heads that rows (n,) need, and the index of each row's head among them, (n,)."""
+        present = [head for head, count in enumerate(np.bincount(heads).tolist()) if count]
+        names = tuple(dict.fromkeys(self.names[head] for head in present))
+        index = np.zeros(present[-1] + 1, np.intp)
+        index[present] = [names.index(self.names[head]) for head in present]
+        return names, index[heads]
 
     def of_heads(self, observations: Tensor, names: tuple[str, ...]) -> Tensor:
         """The values of several heads for every row: (n, *shape) -> (n, heads, A).
@@ -247,8 +294,8 @@ def draw_weights(module: nn.Module, seed: int, stream: str) -> None:
                     parameter.copy_(torch.from_numpy(rng.uniform(-bound, bound, tuple(parameter.shape))))
 
 
-class Evaluator:
-    """A network that answers in numpy, without gradients.
+class QFunction:
+    """A Q-network that takes and returns NumPy arrays, without gradients.
 
     Args:
         network: on `device`.

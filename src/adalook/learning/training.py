@@ -1,17 +1,18 @@
-"""The training loop, a generator: whoever asks for the next round makes it go on, and nobody else needs to know.
+"""The training loop, a generator: whoever asks for the next round makes it go on.
 
-    one round:  decide in every world → move them  ∥  as many updates as are due  →  store
+    one round:  decide in every environment → step them  ∥  as many updates as are due  →  store
 
 What acts and what learns are two networks, equal at the beginning of a round, and updates draw from what was stored
 before it: acting and learning do not see each other, so they may overlap and the results are the same, to the bit.
-Logging, evaluation and checkpoints consume rounds (see `callbacks`); none of that is in here. Between two rounds
+Logging, evaluation and checkpoints are callbacks that are given the rounds; none of that is in here. Between two rounds
 `state` is all there is: loaded into a new trainer, it goes on as if never interrupted, to the bit.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,28 +22,39 @@ import numpy as np
 import torch
 
 from adalook._arrays import IntArray
-from adalook.errors import AdalookError
+from adalook.errors import AdalookError, ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
-from adalook.learning.cpu.executors import AtOnce, quick_turns
-from adalook.learning.env_pool import EnvPool, Episode
+from adalook.learning.cpu.executors import InlineExecutor, short_gil_switch_interval
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
-from adalook.learning.replay.buffer import Batch, Replay
-from adalook.simulators.base import Transition
+from adalook.learning.replay.buffer import Batch, Experience, Replay
+from adalook.simulators.base import Simulator, Transition
 
 STREAMS = ("exploration", "search", "sampling")
 """What is drawn, each from a generator of its own, so that one does not shift another."""
 
+_ENV_STREAM = 1
+"""Tells the seeds of environments from other things that are drawn from the same seed."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode that is over."""
+
+    score: float
+    """Sum of rewards before clipping."""
+    steps: int
+
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What one round brought."""
+    """The results of one round of training."""
 
     step: int
     """Agent steps so far, this round's included."""
     seconds: float
-    """Time spent in the loop so far; callbacks' time is not counted."""
+    """Time spent in the loop so far; the callbacks' time is not counted."""
     epsilon: float
     decisions: list[Decision]
     episodes: list[Episode]
@@ -59,60 +71,59 @@ class Trainer:
 
     Args:
         config: of the run.
-        worlds: live.
+        envs: live.
         actor: decides, by `acting`.
         acting: the network that acts; after each round it is what `learner` made of its own.
         learner: its network becomes a copy of `acting`.
         replay: empty, or as `load_state` left it.
         seed: of everything that is drawn here.
-        helper: learns while this thread acts; None: one after the other. Not the learner's own: they would wait for
-            each other.
+        executor: runs the updates while this thread acts; None: one after the other. Not the learner's own: they would
+            wait for each other.
     """
 
     def __init__(
         self,
         config: Config,
-        worlds: EnvPool,
+        envs: EnvPool,
         actor: Actor,
         acting: QNetwork,
         learner: Learner,
         replay: Replay,
         *,
         seed: int,
-        helper: Executor | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        self.config, self.worlds, self.actor, self.acting = config, worlds, actor, acting
-        self._helper = helper or AtOnce()
+        self.config, self.envs, self.actor, self.acting = config, envs, actor, acting
+        self._executor = executor or InlineExecutor()
         learner.network.load_state_dict(acting.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
         self.step, self.seconds = 0, 0.0
-        self._whole = True
-        """Between two rounds."""
+        self._between_rounds = True
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
 
     def rounds(self) -> Iterator[Round]:
-        """Rounds without end: stop asking to stop."""
+        """Train, one round for each that is asked for, without end."""
         while True:
-            self._refuse_halves()
+            self._check_between_rounds()
             started = time.perf_counter()
             torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a thread
             epsilon = self.config.epsilon(self.step)
-            self._whole = False
-            with quick_turns() if self.config.overlap else nullcontext():
+            self._between_rounds = False
+            with short_gil_switch_interval() if self.config.overlap else nullcontext():
                 decisions, episodes, updates = self._round(epsilon)
             self.step += len(decisions)
             self.seconds += time.perf_counter() - started
-            self._whole = True
+            self._between_rounds = True
             yield Round(self.step, self.seconds, epsilon, decisions, episodes, updates)
 
     def _round(self, epsilon: float) -> tuple[list[Decision], list[Episode], list[Update]]:
-        observations = self.worlds.observations
-        learning = self._helper.submit(self._learn, self.step, self.step + len(self.worlds))
+        observations = self.envs.observations
+        learning = self._executor.submit(self._learn, self.step, self.step + len(self.envs))
         try:
             decisions = self._decide(epsilon)
-            transitions, episodes = self.worlds.step([decision.action for decision in decisions])
-        finally:  # nobody learns on behind the back of whoever stopped this
+            transitions, episodes = self.envs.step([decision.action for decision in decisions])
+        finally:  # no update goes on after whatever stopped this
             wait([learning])
         updates = learning.result()
         for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
@@ -120,48 +131,35 @@ class Trainer:
         self.acting.load_state_dict(self.learner.network.state_dict())
         return decisions, episodes, updates
 
-    def _refuse_halves(self) -> None:
-        if not self._whole:
-            raise AdalookError(
-                "training was stopped in the middle of a round, and what was learnt does not fit together",
-                remedy="load the last checkpoint, or begin anew; the agent can still predict and evaluate",
-            )
-
     def _decide(self, epsilon: float) -> list[Decision]:
-        """One decision per world. Each round draws as much as any other, whatever comes of it."""
-        count = len(self.worlds)
+        """Return one decision per environment. Each round draws as much as any other, whatever comes of it."""
+        count = len(self.envs)
         exploration = self._rngs["exploration"]
-        random_actions = exploration.integers(0, self.worlds.live[0].num_actions, count)
+        random_actions = exploration.integers(0, self.envs.live[0].num_actions, count)
         random_actions[exploration.random(count) >= epsilon] = NO_ACTION
         seeds: IntArray = self._rngs["search"].integers(0, 2**62, count)
-        return self.actor.decide(self.worlds.live, self.worlds.observations, random_actions, seeds)
+        return self.actor.decide(self.envs.live, self.envs.observations, random_actions, seeds)
 
     def _store(self, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
-        """(state, action, return to leaf, leaf, depth, ended); plain DQN's leaf is where the world went."""
-        if not decision.leaves:
-            self.replay.add(
+        """Store what a decision is to be learnt from; plain DQN's is the step that the environment made."""
+        experiences = decision.experiences or (
+            Experience(
                 observation,
                 decision.action,
                 transition.reward,
                 transition.observation,
-                decision.depth,
-                transition.terminated,
-            )
+                head=0,
+                steps=1,
+                terminated=transition.terminated,
+            ),
+        )
         distances = decision.distances or None  # they belong to the state: recorded once, with its first leaf
-        for leaf in decision.leaves:
-            self.replay.add(
-                observation,
-                leaf.action,
-                leaf.return_to_leaf,
-                leaf.observation,
-                leaf.depth,
-                leaf.terminated,
-                distances=distances,
-            )
+        for experience in experiences:
+            self.replay.add(experience, distances)
             distances = None
 
     def _learn(self, before: int, after: int) -> list[Update]:
-        """The updates that fall due between two steps. Nobody stores meanwhile."""
+        """Make the updates that fall due between two steps. Nobody stores meanwhile."""
         first, *others = self._due(before, after)
         updates = self.learner.update(self._batches(first))
         for count in others:
@@ -170,9 +168,9 @@ class Trainer:
         return updates
 
     def _due(self, before: int, after: int) -> list[int]:
-        """How many updates there are to make, in stretches: between two of them the target network is renewed.
+        """Return how many updates there are to make, in stretches between which the target network is renewed.
 
-        Learning starts once the memory fills a batch.
+        Learning starts once the buffer fills a batch.
         """
         config = self.config
         stretches = [0]
@@ -189,15 +187,22 @@ class Trainer:
         for _ in range(count):
             yield self.replay.sample(self._rngs["sampling"], self.config.batch_transitions)
 
+    def _check_between_rounds(self) -> None:
+        if not self._between_rounds:
+            raise AdalookError(
+                "training was stopped in the middle of a round, and what was learnt does not fit together",
+                remedy="load the last checkpoint, or begin anew; the agent can still predict and evaluate",
+            )
+
     def state(self) -> dict[str, Any]:
-        """All that later rounds depend on, as plain data and arrays."""
-        self._refuse_halves()
+        """Return all that later rounds depend on, as plain data and arrays."""
+        self._check_between_rounds()
         return {
             "step": self.step,
             "seconds": self.seconds,
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs.items()},
             "learner": self.learner.state(),
-            "worlds": self.worlds.state(),
+            "envs": self.envs.state(),
             "replay": self.replay.state(),
         }
 
@@ -208,12 +213,85 @@ class Trainer:
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
         self.acting.load_state_dict(self.learner.network.state_dict())
-        self.worlds.load_state(state["worlds"])
+        self.envs.load_state(state["envs"])
         self.replay.load_state(state["replay"])
-        self._whole = True
+        self._between_rounds = True
 
     def close(self) -> None:
-        """Let go of worlds and threads."""
-        self.worlds.close()
+        """Close the environments and end the threads."""
+        self.envs.close()
         self.learner.close()
-        self._helper.shutdown()
+        self._executor.shutdown()
+
+
+class EnvPool:
+    """Live environments of one kind that are stepped together, each begun with a seed of its own.
+
+    Args:
+        sim: what they are cloned from; it is left alone.
+        count: how many.
+        max_episode_steps: episodes are truncated here.
+    """
+
+    def __init__(self, sim: Simulator, count: int, *, seed: int, max_episode_steps: int) -> None:
+        self.live: list[Simulator] = [sim.clone() for _ in range(count)]
+        seeds = np.random.default_rng([seed, _ENV_STREAM]).integers(0, 2**31, count)
+        self.observations = np.stack([env.reset(seed=int(each)) for env, each in zip(self.live, seeds, strict=True)])
+        """(count, *observation_shape), not to be changed"""
+        self._max_steps = max_episode_steps
+        self._scores, self._steps = [0.0] * count, [0] * count
+
+    def __len__(self) -> int:
+        return len(self.live)
+
+    def step(self, actions: Sequence[int]) -> tuple[list[Transition], list[Episode]]:
+        """Step every environment. Those whose episode is over are reset, which `observations` then shows.
+
+        Returns:
+            A transition for each, marked as over where the episode was truncated, and the episodes that are over.
+        """
+        transitions, episodes = [], []
+        shown = []
+        for i, (env, action) in enumerate(zip(self.live, actions, strict=True)):
+            transition = env.step(action)
+            self._scores[i] += transition.raw_reward
+            self._steps[i] += 1
+            if self._steps[i] >= self._max_steps:
+                transition = dataclasses.replace(transition, episode_over=True)
+            transitions.append(transition)
+            if transition.episode_over:
+                episodes.append(Episode(self._scores[i], self._steps[i]))
+                self._scores[i], self._steps[i] = 0.0, 0
+                shown.append(env.reset())
+            else:
+                shown.append(transition.observation)
+        self.observations = np.stack(shown)  # a new array: the old one is still in use
+        return transitions, episodes
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain data and arrays."""
+        return {
+            "saved": [env.pack(env.save()) for env in self.live],
+            "observations": self.observations,
+            "scores": list(self._scores),
+            "steps": list(self._steps),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        if len(state["saved"]) != len(self.live):
+            raise ArgumentError(
+                "the run was saved with another number of environments",
+                expected=f"num_envs = {len(state['saved'])}",
+                got=f"num_envs = {len(self.live)}",
+                remedy="go on with as many as it was begun with",
+            )
+        for env, packed in zip(self.live, state["saved"], strict=True):
+            env.restore(env.unpack(packed))
+        self.observations = np.asarray(state["observations"])
+        self._scores, self._steps = list(state["scores"]), list(state["steps"])
+
+    def close(self) -> None:
+        """Close every environment."""
+        for env in self.live:
+            env.close()

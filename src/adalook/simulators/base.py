@@ -76,6 +76,8 @@ class Simulator(ABC):
     """For people; without them actions are told by their numbers."""
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype[Any]
+    binary_observations: bool = False
+    """Observations hold only zeros and ones, so that a replay buffer can keep them as bits."""
 
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
     _scratch: Simulator | None = None

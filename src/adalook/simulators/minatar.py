@@ -84,6 +84,7 @@ class MinAtarSimulator(Simulator):
     """
 
     observation_dtype = np.dtype(np.uint8)
+    binary_observations = True
 
     def __init__(self, game: str, sticky: float = 0.0, ramping: bool = True) -> None:
         if not isinstance(sticky, float | int | np.number) or not 0 <= sticky <= 1:

@@ -1,8 +1,8 @@
 """What DQN, plain or on trees of fixed depth, and QL-DQN have in common: everything but how deep they look.
 
-depth 0     Q_0, no tree                           ValueActor                                            dqn.py
-depth h     Q_h at the leaves of a tree of h       TreeActor(FixedDepth(h))                              dqn.py
-QL-DQN      Q_1 … Q_H, depth by rank of distance   TreeActor(QuantileLookahead(θ, ranks, Ṽ*))          qldqn.py
+depth 0     Q_0, no tree                           ValueActor                                      dqn.py
+depth h     Q_h at the leaves of a tree of h       TreeActor(FixedDepth(h))                        dqn.py
+QL-DQN      Q_1 … Q_H, depth by rank of distance   TreeActor(QuantileLookahead(θ, ranks, Ṽ*))      qldqn.py
 
 agent = al.QLDQN("MinAtar/Breakout-v1")
 agent.learn(seconds=60)
@@ -26,15 +26,14 @@ from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import NO_ACTION, Actor
-from adalook.learning.config import Config, config_for
+from adalook.learning.config import Config
 from adalook.learning.cpu.optimizers import make_optimizer
-from adalook.learning.depth import BufferRanks
-from adalook.learning.env_pool import EnvPool
+from adalook.learning.depth import DistanceRanks
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
-from adalook.learning.factory import device_of, network_of, replay_of, world_of
 from adalook.learning.learner import Learner
-from adalook.learning.networks import Evaluator
-from adalook.learning.observations import as_batch, refuse_unknown_states
+from adalook.learning.networks import QFunction, QNetwork, TableTrunk, build_network, find_device
+from adalook.learning.presets import config_for
+from adalook.learning.replay.buffer import Replay
 from adalook.learning.runs.directory import (
     CONFIG_FILE,
     CONFIG_FORMAT,
@@ -44,84 +43,89 @@ from adalook.learning.runs.directory import (
     read_run_config,
     write_run_config,
 )
-from adalook.learning.training import Round, Trainer
+from adalook.learning.training import EnvPool, Round, Trainer
 from adalook.simulators.base import Simulator
+from adalook.simulators.make import make_simulator
 
 Callback = Callable[[Round], None]
 
 
 class Agent(ABC):
-    """What all agents share. Made by its subclasses.
+    """An agent that learns, predicts, evaluates and saves itself; subclasses say how it acts.
 
     Args:
-        env: the name of a world, an al.MDP, a Gymnasium environment that can be copied, or a simulator.
-        config: None takes the preset of the world's family.
-        depths: the depths that the network has heads for.
+        env: the name of an environment, an al.MDP, a Gymnasium environment that can be copied, or a simulator.
+        config: None takes the preset of the environment's family.
+        heads: the depths that the network has heads for.
         seed: one seed, one run, to the bit.
     """
 
     kind: ClassVar[str]
+    actor: Actor
+    """Chooses actions; set by subclasses."""
 
-    def __init__(self, env: Any, config: Config | None, *, depths: Iterable[int], seed: int) -> None:
+    def __init__(self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int) -> None:
         self.env, self.config = env, config_for(env) if config is None else config
         self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
-        self.depths = tuple(depths)
-        self.sim = world_of(env, self.config)
-        self.device = device_of(self.config)
-        self.network = network_of(env, self.sim, self.config, self.depths, seed=self.seed, device=self.device)
-        self.evaluator = Evaluator(self.network, self.device)
-        self.ranks = BufferRanks({}, self.config.ranked_transitions)
-        """Of the distances in the replay memory, once there is one; depth rules may go by them."""
-        self._predictions = np.random.default_rng([self.seed, 0])
+        self.heads = tuple(heads)
+        self.sim = _simulator(env, self.config)
+        self.device = find_device(self.config.device)
+        self.network = self._new_network()
+        self.q_function = QFunction(self.network, self.device)
+        self.ranks = DistanceRanks(max(self.heads), least=self.config.ranked_transitions)
+        """Of the distances in the replay buffer; depth rules may go by them."""
+        self._prediction_rng = np.random.default_rng([self.seed, 0])
         self._trainer: Trainer | None = None
 
-    @property
-    @abstractmethod
-    def actor(self) -> Actor:
-        """How it chooses."""
+    def _new_network(self) -> QNetwork:
+        return build_network(self.sim, self.config, self.heads, seed=self.seed, device=self.device)
 
     @property
     def trainer(self) -> Trainer:
-        """All that changes while it learns; made when first needed, since a replay memory may be large."""
+        """All that changes while it learns; made when first needed, since a replay buffer may be large."""
         if self._trainer is None:
             config = self.config
-            student, target = (
-                network_of(self.env, self.sim, config, self.depths, seed=self.seed, device=self.device)
-                for _ in range(2)
-            )
+            network = self._new_network()
             learner = Learner(
-                student,
-                target,
-                make_optimizer(student, config, self.device),
+                network,
+                self._new_network(),
+                make_optimizer(network, config, self.device),
                 discount=config.discount,
                 head_balance=config.head_balance,
                 device=self.device,
-                helper=self._helper("gradients"),
+                executor=self._executor("gradients"),
             )
-            worlds = EnvPool(self.sim, config.num_envs, seed=self.seed, max_episode_steps=config.max_episode_steps)
-            replay = replay_of(self.sim, config, max(self.depths))
+            replay = Replay.for_simulator(
+                self.sim,
+                config.buffer_transitions,
+                max_depth=max(self.heads),
+                ranks=self.ranks,
+                compression=config.compression,
+            )
             self._trainer = Trainer(
                 config,
-                worlds,
+                EnvPool(self.sim, config.num_envs, seed=self.seed, max_episode_steps=config.max_episode_steps),
                 self.actor,
                 self.network,
                 learner,
                 replay,
                 seed=self.seed,
-                helper=self._helper("learning"),
+                executor=self._executor("learning"),
             )
-            self.ranks.recorded = replay.ranks
         return self._trainer
 
-    def _helper(self, name: str) -> ThreadPoolExecutor | None:
-        """A thread, if there may be one. Each has a number of cores of its own that its operations take: here, ours."""
+    def _executor(self, name: str) -> ThreadPoolExecutor | None:
+        """Return a thread to work beside this one; None if the config does not ask for overlap.
+
+        torch keeps the number of cores for its operations by thread, so the new one is told ours.
+        """
         if not self.config.overlap:
             return None
         return ThreadPoolExecutor(1, f"adalook-{name}", torch.set_num_threads, (self.config.threads,))
 
     def forget_training(self) -> None:
-        """Let go of the replay memory, the worlds and the threads: the network stays as it is."""
+        """Drop the replay buffer, the environments and the threads; the network stays as it is."""
         if self._trainer is not None:
             self._trainer.close()
             self._trainer = None
@@ -167,7 +171,7 @@ class Agent(ABC):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, None]:
-        """The action for an observation, or for the live state of a simulator.
+        """Return the action for an observation, or for the live state of a simulator.
 
         An observation alone cannot be searched: the network's shallowest head, which has seen the most states, decides.
         Given a simulator the tree does.
@@ -184,29 +188,29 @@ class Agent(ABC):
         del state, episode_start
         if isinstance(observation, Simulator):
             return self._decide_live(observation, deterministic), None
-        refuse_unknown_states(observation, self.network)
+        _check_states(observation, self.network)
         rows, single = as_batch(observation, self.sim)
-        actions = self.evaluator.action_values(rows, self.depths[0]).argmax(axis=1)
-        chosen = np.where(self._no_random_actions(len(rows), deterministic), actions, self._random_actions(len(rows)))
+        actions = self.q_function.action_values(rows, self.heads[0]).argmax(axis=1)
+        chosen = np.where(self._is_greedy(len(rows), deterministic), actions, self._random_actions(len(rows)))
         return (int(chosen[0]) if single else chosen), None
 
-    def _decide_live(self, world: Simulator, deterministic: bool) -> int:
+    def _decide_live(self, env: Simulator, deterministic: bool) -> int:
         random_action = self._random_actions(1)
-        random_action[self._no_random_actions(1, deterministic)] = NO_ACTION
-        seeds = self._predictions.integers(0, 2**62, 1)
-        return self.actor.decide([world], world.observe()[None], random_action, seeds)[0].action
+        random_action[self._is_greedy(1, deterministic)] = NO_ACTION
+        seeds = self._prediction_rng.integers(0, 2**62, 1)
+        return self.actor.decide([env], env.observe()[None], random_action, seeds)[0].action
 
     def _random_actions(self, count: int) -> np.ndarray[Any, Any]:
-        return self._predictions.integers(0, self.sim.num_actions, count)
+        return self._prediction_rng.integers(0, self.sim.num_actions, count)
 
-    def _no_random_actions(self, count: int, deterministic: bool) -> np.ndarray[Any, Any]:
-        draws: np.ndarray[Any, Any] = self._predictions.random(count)
+    def _is_greedy(self, count: int, deterministic: bool) -> np.ndarray[Any, Any]:
+        draws: np.ndarray[Any, Any] = self._prediction_rng.random(count)
         return draws >= (0.0 if deterministic else self.config.evaluation_epsilon)
 
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, epsilon: float | None = None, watcher: Watcher | None = None
     ) -> Evaluation:
-        """Play so many episodes in worlds of their own and add up the scores, before clipping.
+        """Play so many episodes in environments of their own and return the scores, before clipping.
 
         Args:
             episodes: each begins with its own seed, drawn from `seed`.
@@ -219,7 +223,7 @@ class Agent(ABC):
             self.actor,
             self.sim,
             episodes=episodes,
-            worlds=self.config.num_envs,
+            num_envs=self.config.num_envs,
             epsilon=self.config.evaluation_epsilon if epsilon is None else epsilon,
             max_episode_steps=self.config.max_episode_steps,
             seed=seed,
@@ -229,10 +233,10 @@ class Agent(ABC):
     @classmethod
     @abstractmethod
     def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
-        """The agent that `describe` described, untrained. `env` is needed if the world has no name."""
+        """Return the agent that `run_config` describes, untrained. `env` is needed if the environment has no name."""
 
     def run_config(self) -> dict[str, Any]:
-        """What it takes to make the same agent again, as JSON can hold it."""
+        """Return what it takes to make the same agent again, as JSON can hold it."""
         return {
             "format": CONFIG_FORMAT,
             "agent": self.kind,
@@ -242,29 +246,28 @@ class Agent(ABC):
         }
 
     def state(self) -> dict[str, Any]:
-        """All that training goes on from, as plain data and arrays."""
+        """Return all that training goes on from, as plain data and arrays."""
         return {
             "kind": self.kind,
             "trainer": self.trainer.state(),
-            "predictions": self._predictions.bit_generator.state,
+            "predictions": self._prediction_rng.bit_generator.state,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
-        self._predictions.bit_generator.state = state["predictions"]
+        self._prediction_rng.bit_generator.state = state["predictions"]
         self.trainer.load_state(state["trainer"])
-        self.ranks.recorded = self.trainer.replay.ranks
 
     def policy_state(self) -> dict[str, Any]:
-        """What it chooses by, without what it learns from: enough to predict and evaluate."""
+        """Return what it acts by, without what it learns from: enough to predict and evaluate."""
         return {"kind": self.kind, "network": self.network.weights()}
 
     def load_policy(self, state: dict[str, Any]) -> None:
-        """Choose as the agent did that gave `state`."""
+        """Act as the agent did that gave `state`."""
         self.network.load_weights(state["network"])
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint, or only choose by it, if that is all it holds."""
+        """Go on from a checkpoint, or only act by it, if that is all it holds."""
         only_policy = "policy" in checkpoint.state
         state = checkpoint.state["policy" if only_policy else "agent"]
         if state["kind"] != self.kind:
@@ -288,11 +291,11 @@ class Agent(ABC):
 
     @classmethod
     def load(cls, directory: Path | str, env: Any = None) -> Self:
-        """The agent of a run, as its newest checkpoint has it.
+        """Return the agent of a run, as its newest checkpoint has it.
 
         Args:
             directory: of the run.
-            env: needed if the world has no name, such as an al.MDP.
+            env: needed if the environment has no name, such as an al.MDP.
         """
         run_config = read_run_config(Path(directory))
         if run_config["agent"] != cls.kind:
@@ -303,3 +306,39 @@ class Agent(ABC):
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
         agent.restore(newest)
         return agent
+
+
+def _simulator(env: Any, config: Config) -> Simulator:
+    """Return the simulator of an environment, under the rules of training."""
+    if isinstance(env, str) and env.startswith("ALE/"):
+        return make_simulator(env, life_loss_ends=config.life_loss_ends, clip_rewards=True)
+    return make_simulator(env)
+
+
+def as_batch(observation: Any, sim: Simulator) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return observations as (n, *observation_shape), and whether it was one alone.
+
+    As Gymnasium shows them they are taken too: pictures with their channels last, the number of a state as it is. Where
+    the shape does not tell first from last, the type does: MinAtar's own pictures are of bool, ours are not.
+    """
+    array, shape, dtype = np.asarray(observation), sim.observation_shape, sim.observation_dtype
+    if array.dtype.kind not in "biuf":
+        raise ArgumentError("this observation does not fit", expected="numbers", got=repr(observation))
+    if array.shape == () and shape == (1,):
+        array = array[None]
+    picture, last = len(shape) == 3, (*shape[1:], shape[0])
+    for candidate in (array[None], array):
+        shown, single = candidate.shape[1:], candidate.ndim > array.ndim
+        if shown == shape and not (picture and shown == last and array.dtype == bool):
+            return np.ascontiguousarray(candidate, dtype), single
+        if picture and shown == last:
+            return np.ascontiguousarray(np.moveaxis(candidate, -1, 1), dtype), single
+    raise ArgumentError("this observation does not fit", expected=f"{shape}, or a batch of such", got=array.shape)
+
+
+def _check_states(observation: Any, network: QNetwork) -> None:
+    """Raise if a table has no entry for an observation."""
+    trunk = network.trunk
+    if isinstance(trunk, TableTrunk) and not np.isin(observation, np.arange(trunk.features)).all():
+        states = f"whole numbers 0..{trunk.features - 1}"
+        raise ArgumentError("this observation is no state of the table", expected=states, got=repr(observation))

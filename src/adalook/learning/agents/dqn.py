@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from adalook import _validation as validation
-from adalook.learning.acting import Actor, TreeActor, ValueActor
+from adalook.learning.acting import TreeActor, ValueActor
 from adalook.learning.agents.base import Agent
 from adalook.learning.config import DEEPEST, Config
 from adalook.learning.runs.directory import env_and_config
@@ -25,27 +25,24 @@ class DQN(Agent):
 
     def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
         self.depth: int = validation.integer(0, DEEPEST).validate("the depth", depth)
-        super().__init__(env, config, depths=(self.depth,), seed=seed)
-        self._actor: Actor
+        super().__init__(env, config, heads=(self.depth,), seed=seed)
         if self.depth == 0:
-            self._actor = ValueActor(self.evaluator)
+            self.actor = ValueActor(self.q_function)
         else:
-            self._actor = TreeActor(
-                self.evaluator,
+            self.actor = TreeActor(
+                self.q_function,
                 FixedDepth(self.depth),
                 discount=self.config.discount,
                 least_depth=self.depth,
                 workers=self.config.search_workers,
             )
 
-    @property
-    def actor(self) -> Actor:
-        return self._actor
-
     def run_config(self) -> dict[str, Any]:
+        """Return what it takes to make the same agent again, as JSON can hold it."""
         return super().run_config() | {"depth": self.depth}
 
     @classmethod
     def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+        """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
         return cls(env, config, depth=run_config["depth"], seed=run_config["seed"])

@@ -1,12 +1,12 @@
-"""QL-DQN (the paper, section "QL-DQN and Atari Experiments"), put together. Its seven points, and where they are:
+"""QL-DQN: the paper's seven steps (section "QL-DQN and Atari Experiments"), in reading order.
 
-1  a Q-function per depth on a shared trunk        network.QNetwork
-2  a replay memory sorted by distance to Ṽ*        ranks.RankedDistances, replay.Replay
-3  shares θ of it                                  quantile.BufferRanks, Config.shares
-4  the depth, level by level                       quantile.QuantileLookahead
-5  the first action of the best leaf               acting.TreeActor
-6  what is stored                                  loop.Trainer, replay.Replay
-7  targets from the same head at the leaf          targets.bootstrap_targets
+step 1   a Q-function per depth, heads 1 … H on a shared trunk         networks.QNetwork
+step 2   a replay buffer sorted by the distance to Ṽ*                  depth.DistanceRanks; Ṽ* here: `prior_agent`
+step 3   shares θ_2 … θ_H of the buffer                                depth.CostControlledShares, Config.depth_shares
+step 4   the tree grows while the distance ranks in the top θ          depth.QuantileLookahead
+step 5   the first action of the best leaf                             acting.TreeActor
+step 6   store (state, action, return to leaf, leaf, depth)            acting.TreeActor, replay.buffer.Replay
+step 7   targets: return to the leaf + γ^h max_a Q_h(leaf, a)          learner.Learner
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
-from adalook.learning.acting import Actor, TreeActor
+from adalook.learning.acting import TreeActor
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.config import Config, config_for
-from adalook.learning.depth import (
-    NetworkPrior,
-    QuantileLookahead,
-    RankedDistances,
-    SharesThatFollowTheCost,
-    least_depth,
-    shares_by_depth,
-)
+from adalook.learning.config import Config
+from adalook.learning.depth import CostControlledShares, QuantileLookahead, least_depth, shares_by_depth
+from adalook.learning.presets import config_for
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 
@@ -39,6 +34,10 @@ class QLDQN(Agent):
     """Quantile-based lookahead DQN (the paper, section "QL-DQN and Atari Experiments").
 
     `config.prior` says what Ṽ* is: "self" needs none; "train" trains a DQN of depth 0 first; else it is a run of one.
+
+    >>> import adalook as al
+    >>> QLDQN(al.zoo.chain(n=4, discount=0.9)).learn(steps=64).step
+    64
     """
 
     kind = "qldqn"
@@ -47,42 +46,42 @@ class QLDQN(Agent):
         config = config_for(env) if config is None else config
         if prior is not None:
             config = dataclasses.replace(config, prior=str(prior))
-        super().__init__(env, config, depths=range(1, config.max_depth + 1), seed=seed)
-        self._prior_agent: DQN | None = None
+        super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed)  # step 1
+
+        self._prior_agent: DQN | None = None  # step 2
         self._prior_is_ready = config.prior == "self"
-        self._actor: TreeActor | None = None
-        self._following: SharesThatFollowTheCost | None = None
+
+        self._controlled: CostControlledShares | None = None  # step 3
         if config.nodes_per_step:
-            self._following = SharesThatFollowTheCost(config.max_depth, config.nodes_per_step)
+            self._controlled = CostControlledShares(config.max_depth, config.nodes_per_step)
+
+        rule = QuantileLookahead(  # step 4
+            self.shares, self.ranks, prior=None if config.prior == "self" else self._prior_values
+        )
+
+        self.actor = TreeActor(  # steps 5 and 6; step 7 is the learner's
+            self.q_function,
+            rule,
+            discount=config.discount,
+            least_depth=1 if config.nodes_per_step else least_depth(config.depth_shares),
+            store_shallow=config.train_shallow_heads,
+            every_action=config.learn_every_action,
+            workers=config.search_workers,
+        )
 
     @property
     def shares(self) -> Mapping[int, float]:
-        """θ by depth, as it is now."""
-        return shares_by_depth(self.config.depth_shares) if self._following is None else self._following
+        """θ by depth, as it is now (QL-DQN step 3)."""
+        return shares_by_depth(self.config.depth_shares) if self._controlled is None else self._controlled
 
-    @property
-    def actor(self) -> Actor:
-        if self._actor is None:
-            prior = self.prior_agent
-            rule = QuantileLookahead(
-                self.shares,
-                self.ranks,
-                None if prior is None else NetworkPrior(prior.evaluator),
-            )
-            self._actor = TreeActor(
-                self.evaluator,
-                rule,
-                discount=self.config.discount,
-                least_depth=least_depth(self.config.depth_shares) if self._following is None else 1,
-                store_shallow=self.config.train_shallow_heads,
-                every_action=self.config.learn_every_action,
-                workers=self.config.search_workers,
-            )
-        return self._actor
+    def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
+        """Return Ṽ*(s) = max_a Q_0(s, a) of the frozen prior (QL-DQN step 2): (n, *shape) -> (n,)."""
+        assert self.prior_agent is not None
+        return self.prior_agent.q_function.values(observations, 0)
 
     @property
     def prior_agent(self) -> DQN | None:
-        """Whose values are Ṽ*: a DQN of depth 0, trained or in training; None if the search is its own prior."""
+        """The DQN of depth 0 whose values are Ṽ*, trained or in training; None if the search is its own prior."""
         if self._prior_agent is None and self.config.prior != "self":
             if self.config.prior == "train":
                 self._prior_agent = DQN(self.env, self.config, seed=self.seed)
@@ -92,12 +91,12 @@ class QLDQN(Agent):
         return self._prior_agent
 
     def _load_prior(self, directory: Path) -> DQN:
-        """A prior is of use only if it values the same things: the same world, a lost life and γ counted alike."""
+        """Return the agent of a run as prior, or raise unless it values the same things as this agent."""
         its, mine = read_run_config(directory), self.run_config()
         for what, expected, got in (
             ("agent", DQN.kind, its["agent"]),
             ("depth", 0, its.get("depth")),
-            ("world", mine["env"], its["env"]),
+            ("env", mine["env"], its["env"]),
             *((name, mine["config"][name], its["config"].get(name)) for name in ("discount", "life_loss_ends")),
         ):
             if got != expected:
@@ -107,7 +106,7 @@ class QLDQN(Agent):
         return prior
 
     def rounds(self) -> Iterator[Round]:
-        """Train; the prior first, if it is to be trained."""
+        """Train, the prior first if it is to be trained; one round for each that is asked for, without end."""
         prior = self.prior_agent
         if prior is not None and not self._prior_is_ready:
             rounds = prior.rounds()
@@ -117,15 +116,16 @@ class QLDQN(Agent):
             self._prior_is_ready = True
             prior.forget_training()
         for done in super().rounds():
-            if self._following is not None:
-                self._following.heed(sum(decision.nodes for decision in done.decisions) / len(done.decisions))
+            if self._controlled is not None:
+                self._controlled.update(sum(decision.nodes for decision in done.decisions) / len(done.decisions))
             yield done
 
     def state(self) -> dict[str, Any]:
+        """Return all that training goes on from: the agent's own state, its prior and θ."""
         prior = self.prior_agent
         return super().state() | {
             "prior": None if prior is None else self._prior_state(prior),
-            "share": None if self._following is None else self._following.share,
+            "share": None if self._controlled is None else self._controlled.share,
         }
 
     def _prior_state(self, prior: DQN) -> dict[str, Any]:
@@ -135,6 +135,7 @@ class QLDQN(Agent):
         return known | {"training": prior.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
         if state["prior"] is not None:
             stored = state["prior"]
             prior = self._prior_like(stored["config"])
@@ -143,39 +144,39 @@ class QLDQN(Agent):
                 prior.network.load_weights(stored["weights"])
             else:
                 prior.load_state(stored["training"])
-        if self._following is not None:
-            self._following.share = state["share"]
+        self._load_share(state)
         super().load_state(state)
 
     def _prior_like(self, config: dict[str, Any]) -> DQN:
-        """The prior to load weights into: the one that the actor asks already, if there is one."""
+        """Return the prior to load weights into, made from its config unless there is one."""
         if self._prior_agent is None:
             self._prior_agent = DQN(self.env, Config.from_plain(config), seed=self.seed)
         return self._prior_agent
 
+    def _load_share(self, state: dict[str, Any]) -> None:
+        if self._controlled is not None:
+            self._controlled.share = state["share"]
+
     def policy_state(self) -> dict[str, Any]:
+        """Return what it acts by: its network, its prior, θ and the distances that ranks are taken among."""
         prior = self.prior_agent
-        recorded = {
-            depth: np.array([ranks.distance_of(slot) for slot in range(ranks.capacity) if slot in ranks])
-            for depth, ranks in self.ranks.recorded.items()
+        return super().policy_state() | {
+            "recorded": self.ranks.recorded(),
+            "prior": None if prior is None else {"config": prior.config.to_plain(), "weights": prior.network.weights()},
+            "share": None if self._controlled is None else self._controlled.share,
         }
-        known = None if prior is None else {"config": prior.config.to_plain(), "weights": prior.network.weights()}
-        share = None if self._following is None else self._following.share
-        return super().policy_state() | {"recorded": recorded, "prior": known, "share": share}
 
     def load_policy(self, state: dict[str, Any]) -> None:
+        """Act as the agent did that gave `state`."""
         super().load_policy(state)
-        if self._following is not None:
-            self._following.share = state["share"]
+        self._load_share(state)
         if state["prior"] is not None:
             self._prior_like(state["prior"]["config"]).network.load_weights(state["prior"]["weights"])
             self._prior_is_ready = True
-        self.ranks.recorded = {
-            depth: RankedDistances.of(max(1, len(distances)), np.arange(len(distances)), distances)
-            for depth, distances in state["recorded"].items()
-        }
+        self.ranks.replace(state["recorded"])
 
     @classmethod
     def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+        """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
         return cls(env, config, seed=run_config["seed"])

@@ -1,45 +1,31 @@
-"""How a frame is kept: as it is, as bits, or compressed.
+"""How a frame is packed: as it is, as bits, or compressed.
 
 A codec first turns a frame into a *key*, bytes that are equal for equal frames and for no others; the store finds
-frames it has by their keys, and asks to pack only those it has not. `Raw` and `Bits` pack to rows of one length, which
-are read back many at a time; `LZ4` packs to as few bytes as it can (see docs/replay.md for measurements).
+frames it has by their keys, and packs only those it has not. `Raw` and `Bits` pack to rows of one length, which are
+read back many at a time; `LZ4` packs to as few bytes as it can (docs/replay.md has measurements).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from adalook._extras import import_extra
 from adalook.errors import ArgumentError
-from adalook.learning.replay.frame_storage import SEGMENT_FRAMES, BlobStorage, Frames, RowStorage, Storage
+from adalook.learning.replay.frames import (
+    SEGMENT_FRAMES,
+    SLACK_FRAMES,
+    BlobStorage,
+    Codec,
+    Frames,
+    RowStorage,
+    Storage,
+)
+from adalook.simulators.base import Simulator
 from adalook.storage.serializer import ByteArray
-
-WINDOW = 2048
-"""Frames within which a store finds equal ones: dozens of environments with four frames and depth 3 each."""
-
-SLACK_FRAMES = WINDOW + 2 * SEGMENT_FRAMES
-"""Frames kept beyond those in use: the window, what is left of the first segment, and the open one."""
-
-
-class Codec(Protocol):
-    """How frames are kept."""
-
-    @property
-    def name(self) -> str:
-        """What checkpoints call it."""
-
-    def key(self, frame: Frames) -> bytes:
-        """Bytes that equal frames share, and no others of that shape and type."""
-
-    def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
-        """Memory that so many frames take, or are assumed to take, `SLACK_FRAMES` more included."""
-
-    def storage(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int, max_bytes: int) -> Storage:
-        """Room for so many frames and `SLACK_FRAMES` more, but never more memory than `max_bytes`."""
 
 
 class Raw:
@@ -149,10 +135,20 @@ def _row_frames(max_frames: int) -> int:
     return -(-(max_frames + SLACK_FRAMES) // SEGMENT_FRAMES) * SEGMENT_FRAMES
 
 
-def fitting_codec(dtype: np.dtype[Any], *, stacked: bool) -> Codec:
-    """Bits for booleans, LZ4 for stacks of byte images, all else as it is."""
-    if dtype == np.bool_:
+def fitting_codec(dtype: np.dtype[Any], *, stacked: bool, binary: bool = False) -> Codec:
+    """Return bits for zeros and ones, LZ4 for stacks of byte images, and raw frames for all else."""
+    if binary or dtype == np.bool_:
         return Bits()
     if stacked and dtype == np.uint8:
         return LZ4()
     return Raw()
+
+
+def shows_stacked_frames(sim: Simulator) -> bool:
+    """Return whether the first axis of a simulator's observations is a stack of pictures, which are stored one by one.
+
+    Told by shape and type: bytes that are not just zeros and ones, and fewer pictures than a picture has rows.
+    """
+    shape = sim.observation_shape
+    is_picture = sim.observation_dtype == np.uint8 and len(shape) == 3 and not sim.binary_observations
+    return is_picture and shape[0] < min(shape[1:])

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from adalook._extras import import_extra
-from adalook.learning.env_pool import Episode
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.progress import QUANTILES, ProgressSummary
+from adalook.learning.training import Episode
 from adalook.storage.files import file_error
 
 if TYPE_CHECKING:

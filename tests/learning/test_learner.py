@@ -1,4 +1,4 @@
-"""Point 7 of QL-DQN: targets come from the same head at the leaf."""
+"""QL-DQN step 7: targets come from the same head at the leaf."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from adalook.errors import DivergedError
-from adalook.learning.config import minatar
 from adalook.learning.cpu.optimizers import make_optimizer
 from adalook.learning.learner import Learner, bootstrap_targets, head_weights
 from adalook.learning.networks import MinAtarTrunk, QNetwork
+from adalook.learning.presets import minatar
 from adalook.learning.replay.buffer import Batch
 
 CPU = torch.device("cpu")
@@ -45,6 +45,7 @@ def batch(depths: list[int], seed: int = 0, terminated: bool = False) -> Batch:
         rng.normal(size=n).astype(np.float32),
         leaves,
         np.array(depths),
+        np.array(depths),
         np.full(n, terminated),
     )
 
@@ -54,7 +55,7 @@ def test_the_return_is_followed_by_the_discounted_value_of_the_leaf() -> None:
     targets = bootstrap_targets(
         np.array([0.5, 0.5, 0.5, 0.5]),
         leaf_values,
-        np.array([0, 1, 3, 2]),
+        np.array([1, 1, 3, 2]),
         np.array([False, False, False, True]),
         0.5,
     )
@@ -91,12 +92,12 @@ def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
     reference = learner(theirs)
     rows = torch.arange(6)
     values = torch.stack(
-        [theirs(torch.from_numpy(data.observations[i : i + 1]), int(data.depths[i]))[0] for i in rows.tolist()]
+        [theirs(torch.from_numpy(data.observations[i : i + 1]), int(data.heads[i]))[0] for i in rows.tolist()]
     )
     leaves = np.stack(
-        [reference.target(torch.from_numpy(data.leaves[i : i + 1]), int(data.depths[i])).detach()[0] for i in range(6)]
+        [reference.target(torch.from_numpy(data.leaves[i : i + 1]), int(data.heads[i])).detach()[0] for i in range(6)]
     )
-    wanted = data.returns + 0.9**data.depths * leaves.max(axis=1)
+    wanted = data.returns + 0.9**data.steps * leaves.max(axis=1)
     loss = torch.nn.functional.smooth_l1_loss(
         values[rows, torch.from_numpy(data.actions)], torch.from_numpy(wanted).float()
     )
@@ -139,7 +140,7 @@ def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:
     mixed = Batch(
         *(
             np.concatenate([getattr(rare, name), getattr(batch([1] * 7, seed=2), name)])
-            for name in ("observations", "actions", "returns", "leaves", "depths", "terminated")
+            for name in ("observations", "actions", "returns", "leaves", "heads", "steps", "terminated")
         )
     )
     moves = []

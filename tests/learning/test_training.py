@@ -16,14 +16,13 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import Decision
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.env_pool import EnvPool, Episode
 from adalook.learning.learner import Update
 from adalook.learning.runs.callbacks import EverySeconds, EverySteps, ProgressCallback
 from adalook.learning.runs.loggers import JsonlFile, JsonlLogger, ProgressBar, TensorBoardLogger
 from adalook.learning.runs.options import RunOptions
 from adalook.learning.runs.progress import ProgressStatistics
 from adalook.learning.runs.run import resume_run, start_run
-from adalook.learning.training import Round
+from adalook.learning.training import EnvPool, Episode, Round
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, small_config
 
@@ -41,23 +40,23 @@ def round_of(step: int = 8, **changes: Any) -> Round:
 
 def test_a_truncated_episode_is_cut_off_but_not_ended() -> None:
     mdp = al.MDP(np.ones((2, 1)), np.array([[1], [0]]), 0.9)
-    worlds = EnvPool(TabularSimulator(mdp, start=0), 1, seed=0, max_episode_steps=3)
+    envs = EnvPool(TabularSimulator(mdp, start=0), 1, seed=0, max_episode_steps=3)
     seen = []
     for _ in range(6):
-        (transition,), episodes = worlds.step([0])
-        seen.append((transition.terminated, [episode.steps for episode in episodes]))
-    assert seen == [(False, []), (False, []), (False, [3])] * 2
-    assert worlds.observations.tolist() == [[0]]
+        (transition,), episodes = envs.step([0])
+        seen.append((transition.terminated, transition.episode_over, [episode.steps for episode in episodes]))
+    assert seen == [(False, False, []), (False, False, []), (False, True, [3])] * 2
+    assert envs.observations.tolist() == [[0]]
 
 
 def test_what_is_stored_is_what_was_decided() -> None:
     agent = QLDQN(BREAKOUT, small_config(train_shallow_heads=True, depth_shares=(1.0,)), seed=0)
-    shown = agent.trainer.worlds.observations.copy()
+    shown = agent.trainer.envs.observations.copy()
     done = next(agent.rounds())
     replay = agent.trainer.replay
-    ended_early = sum(len(decision.leaves) < 2 for decision in done.decisions)
+    ended_early = sum(len(decision.experiences) < 2 for decision in done.decisions)
     assert len(replay) == 2 * len(done.decisions) - ended_early
-    assert len(replay.ranks[1]) == len(done.decisions)  # once per state, not once per leaf
+    assert agent.ranks.count(1) == len(done.decisions)  # once per state, not once per leaf
     drawn = replay.sample(np.random.default_rng(0), 64)
     assert all(any(np.array_equal(row, state) for state in shown) for row in drawn.observations)
 

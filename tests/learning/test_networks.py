@@ -1,4 +1,4 @@
-"""Point 1 of QL-DQN: a Q-function per depth on a shared trunk."""
+"""QL-DQN step 1: a Q-function per depth on a shared trunk."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from adalook.errors import ArgumentError
-from adalook.learning.config import minatar
 from adalook.learning.cpu.optimizers import TorchOptimizer, make_optimizer
 from adalook.learning.networks import (
     ROWS_PER_PASS,
-    Evaluator,
     MinAtarTrunk,
     MLPTrunk,
     NatureTrunk,
+    QFunction,
     QNetwork,
     TableTrunk,
 )
+from adalook.learning.presets import minatar
 
 SHAPE = (4, 10, 10)
 CPU = torch.device("cpu")
@@ -60,7 +60,7 @@ def test_a_shared_head_serves_every_depth() -> None:
     rows = bits(5)
     assert torch.equal(shared(rows, 1), shared(rows, 3))
     assert [name for name in shared.weights() if name.startswith("heads")] == ["heads.any.weight", "heads.any.bias"]
-    names, places = shared.heads_of(np.array([1, 3, 2]))
+    names, places = shared.head_index(np.array([1, 3, 2]))
     assert names == ("any",)
     assert places.tolist() == [0, 0, 0]
 
@@ -68,7 +68,7 @@ def test_a_shared_head_serves_every_depth() -> None:
 def test_rows_of_several_depths_get_the_values_of_their_own_heads() -> None:
     net, rows = network(), bits(6)
     depths = np.array([3, 1, 1, 3, 2, 1])
-    names, places = net.heads_of(depths)
+    names, places = net.head_index(depths)
     values = net.of_heads(rows, names).detach().numpy()[np.arange(6), places]
     expected = [net(rows, int(depth))[i].detach().numpy() for i, depth in enumerate(depths)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
@@ -93,7 +93,7 @@ def test_gathering_patches_is_a_convolution() -> None:
 def test_nature_has_the_published_size() -> None:
     net = QNetwork(NatureTrunk((4, 84, 84), 512), (0,), 6, seed=0)
     assert sum(weight.size for weight in net.weights().values()) == 1_687_206
-    values = Evaluator(net, CPU).action_values(np.zeros((2, 4, 84, 84), np.uint8), 0)
+    values = QFunction(net, CPU).action_values(np.zeros((2, 4, 84, 84), np.uint8), 0)
     assert values.shape == (2, 6)
 
 
@@ -112,15 +112,15 @@ def test_nature_looks_at_many_leaves_a_few_at_a_time() -> None:
 
 def test_a_table_has_an_entry_for_each_state_and_nothing_else() -> None:
     net = QNetwork(TableTrunk(7), (0,), 2, seed=0)
-    values = Evaluator(net, CPU).action_values(np.arange(7, dtype=np.int32)[:, None], 0)
+    values = QFunction(net, CPU).action_values(np.arange(7, dtype=np.int32)[:, None], 0)
     (table,) = net.weights().values()
     assert np.array_equal(values, table.T)
 
 
-def test_evaluator_takes_the_best_action() -> None:
-    evaluator = Evaluator(network(), CPU)
+def test_a_q_function_takes_the_best_action() -> None:
+    q_function = QFunction(network(), CPU)
     rows = bits(4).numpy()
-    assert np.array_equal(evaluator.values(rows, 2), evaluator.action_values(rows, 2).max(axis=1))
+    assert np.array_equal(q_function.values(rows, 2), q_function.action_values(rows, 2).max(axis=1))
 
 
 def test_weights_go_over_to_another_network_and_misfits_are_refused() -> None:
@@ -223,4 +223,4 @@ def test_an_optimizer_goes_on_from_its_state(kind: str) -> None:
 
 def test_an_mlp_flattens_what_it_is_shown() -> None:
     net = QNetwork(MLPTrunk((2, 3), 8), (0,), 4, seed=0)
-    assert Evaluator(net, CPU).action_values(np.zeros((5, 2, 3), np.float32), 0).shape == (5, 4)
+    assert QFunction(net, CPU).action_values(np.zeros((5, 2, 3), np.float32), 0).shape == (5, 4)

@@ -1,0 +1,139 @@
+"""One preset of the settings per family of environments, and the choice among them.
+
+A preset says only what differs from the defaults of `Config`, so that no number is written twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from typing import Any
+
+from adalook.learning.config import Config
+
+
+def minatar() -> Config:
+    """The network and settings published with MinAtar (Young & Tian 2019)."""
+    return Config()
+
+
+def atari() -> Config:
+    """The Nature network (Mnih et al. 2015) with the settings that CleanRL and SB3 use for Atari."""
+    return Config(
+        max_episode_steps=27_000,  # 108,000 frames, half an hour of play
+        network="nature",
+        hidden_units=512,
+        epsilon_end=0.01,
+        epsilon_anneal_steps=1_000_000,
+        evaluation_epsilon=0.001,
+        nodes_per_step=20.0,  # an emulated step takes half a millisecond: as long as learning
+        deepest_tree=3,
+        buffer_transitions=1_000_000,
+        learning_starts_steps=80_000,
+        update_period_steps=4,
+        optimizer="adam",
+        learning_rate=1e-4,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
+        overlap=True,
+    )
+
+
+def tabular() -> Config:
+    """A table of values, for discrete observations that are few enough to check against `al.solve`."""
+    return Config(
+        max_episode_steps=50,
+        network="table",
+        epsilon_end=0.5,
+        epsilon_anneal_steps=1_000,
+        ranked_transitions=100,
+        buffer_transitions=10_000,
+        learning_starts_steps=200,
+        target_period_steps=50,
+        optimizer="adam",
+        learning_rate=0.02,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
+    )
+
+
+def vector() -> Config:
+    """Two dense layers, for observations that are a vector of numbers, such as CartPole's."""
+    return Config(
+        max_episode_steps=1_000,
+        network="mlp",
+        epsilon_end=0.05,
+        epsilon_anneal_steps=10_000,
+        learning_starts_steps=1_000,
+        target_period_steps=500,
+        optimizer="adam",
+        learning_rate=5e-4,
+        optimizer_epsilon=1e-8,
+        second_moment_decay=0.999,
+    )
+
+
+def config_for(env: object) -> Config:
+    """Return the preset for an environment: by its name, else by what it observes.
+
+    >>> config_for("MinAtar/Breakout-v1").hidden_units, config_for("ALE/Breakout-v5").hidden_units
+    (128, 512)
+    >>> config_for("CartPole-v1").network, config_for("FrozenLake-v1").network
+    ('mlp', 'table')
+    """
+    family = env.partition("/")[0] if isinstance(env, str) else ""
+    if family in _FAMILIES:
+        return _FAMILIES[family]()
+    if num_discrete_states(env) is not None:
+        return _tabular_for(env)
+    shape = getattr(env, "observation_shape", None)
+    if shape == (4, 84, 84):
+        return atari()
+    return minatar() if shape is not None and len(shape) == 3 else vector()
+
+
+_FAMILIES = {"MinAtar": minatar, "ALE": atari}
+
+
+def _tabular_for(env: object) -> Config:
+    if isinstance(env, str) or hasattr(env, "observation_space"):  # Gymnasium's: their episodes end by themselves
+        return dataclasses.replace(tabular(), max_episode_steps=vector().max_episode_steps)
+    return dataclasses.replace(tabular(), discount=getattr(env, "discount", tabular().discount))
+
+
+def num_discrete_states(env: Any) -> int | None:
+    """Return how many states an environment with discrete observations numbers; None if it has no such observations.
+
+    Args:
+        env: the name of an environment, an al.MDP, a Gymnasium environment or a simulator.
+
+    >>> num_discrete_states("FrozenLake-v1"), num_discrete_states("CartPole-v1")
+    (16, None)
+    """
+    if isinstance(env, str):
+        return _num_discrete_states_by_name(env)
+    if hasattr(env, "observation_space"):
+        return _size_of_discrete(env.observation_space)
+    return getattr(env, "num_states", None)
+
+
+def _num_discrete_states_by_name(name: str) -> int | None:
+    """Return the size of the observation space of an environment that is made to look: a spec does not tell."""
+    try:
+        import gymnasium
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about newer versions
+            made = gymnasium.make(name)
+    except Exception:  # environments are anybody's code; `make_simulator` tells what is wrong with this one
+        return None
+    with contextlib.closing(made):
+        return _size_of_discrete(made.observation_space)
+
+
+def _size_of_discrete(space: Any) -> int | None:
+    """Return the number of entries a table needs for a Discrete space; None for any other space."""
+    if type(space).__name__ != "Discrete" or space.start < 0:
+        return None
+    return int(space.start + space.n)  # entries below the first number are never used
