@@ -1,7 +1,7 @@
-"""Tree search, side by side: `python -m benchmarks.search`.
+"""Benchmark of tree search against plain recursion and plangym: `python -m benchmarks.search`.
 
-Trees of depth 2 and 3 along a random rollout of Atari games: ours in one process and with two workers, with merging and
-without, against plain recursion with cloneState and restoreState (see `search_plain`) and plangym. And MinAtar's
+Trees of depth 2 and 3 along a random trajectory of Atari games: ours in one process and with two workers, with and
+without merging, against plain recursion with cloneState and restoreState (see `search_plain`) and plangym; MinAtar's
 Breakout against recursion with deepcopy. Rewards only, so that what is measured is making the tree; every contender
 takes its turn in each repeat, medians count, and the values of all actions must agree. The report goes to
 `results/search.{json,md}`.
@@ -45,7 +45,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One game, one depth."""
+    """One game at one depth."""
 
     game: str
     depth: int
@@ -71,12 +71,12 @@ CASES = (
 )
 SPEEDUP_GOAL, EMULATION_GOAL, MINATAR_GOAL = 1.6, 0.7, 10.0
 EVERY = 40
-"""Steps between two roots of a rollout."""
+"""Steps between two roots of a trajectory."""
 MINATAR_ROOTS = 40
 
 
 class Unmerged(AtariSimulator):
-    """Every node is one of its kind, so nothing is merged: what expansion alone is worth."""
+    """An Atari simulator whose keys are all different, so that a search merges nothing."""
 
     _made = 0
 
@@ -92,8 +92,8 @@ def zero(observations: np.ndarray[Any, Any], depth: int) -> np.ndarray[Any, Any]
     return np.zeros(len(observations))
 
 
-def rollout(sim: Any, count: int, every: int) -> tuple[list[Root], list[int]]:
-    """Roots along a random rollout, and its actions."""
+def trajectory(sim: Any, count: int, every: int) -> tuple[list[Root], list[int]]:
+    """Return roots along a random trajectory, and its actions."""
     rng = np.random.default_rng(0)
     sim.reset(seed=0)
     roots: list[Root] = []
@@ -118,7 +118,7 @@ def ours(sim: Any, roots: list[Root], depth: int, expander: Expander | None) -> 
 
 
 def together(sim: Any, roots: list[Root], depth: int) -> Record:
-    """All roots in one call."""
+    """Measure searches of all roots in one call."""
     begin = time.perf_counter()
     results = search_many(sim, roots, zero, FixedDepth(depth), discount=DISCOUNT)
     seconds = time.perf_counter() - begin
@@ -145,7 +145,7 @@ def plain(tree: PlainAtari, roots: list[Root], depth: int) -> tuple[Record, list
 
 
 class TimedALE:
-    """An emulator with a stopwatch: what is spent in its calls, and in `act` alone."""
+    """An emulator that measures the seconds spent in all its calls, and in `act` alone."""
 
     def __init__(self, ale: Any) -> None:
         self.ale, self.seconds, self.act_seconds = ale, 0.0, 0.0
@@ -166,7 +166,7 @@ class TimedALE:
 
 
 def emulation_share(sim: AtariSimulator, roots: list[Root], depth: int) -> Record:
-    """Which share of our time the emulator itself takes, by a stopwatch on its calls."""
+    """Return the share of the search time that is spent in calls to the emulator."""
     sim.expand([roots[0].state], [0])
     emulator = sim._tree
     assert emulator is not None, "expanding makes it"
@@ -177,7 +177,7 @@ def emulation_share(sim: AtariSimulator, roots: list[Root], depth: int) -> Recor
 
 
 def middle(records: list[Record]) -> Record:
-    """The run of median length."""
+    """Return the run of median length."""
     seconds = statistics.median_low(record["seconds"] for record in records)
     best = next(record for record in records if record["seconds"] == seconds)
     return best | {"all_seconds": [record["seconds"] for record in records]}
@@ -186,7 +186,7 @@ def middle(records: list[Record]) -> Record:
 def atari_case(case: Case, repeats: int, plangym: Path | None, console: Console) -> Record:
     sim, unmerged = AtariSimulator(f"ALE/{case.game}-v5"), Unmerged(f"ALE/{case.game}-v5")
     tree = PlainAtari(f"ALE/{case.game}-v5")
-    roots, actions = rollout(sim, case.roots, EVERY)
+    roots, actions = trajectory(sim, case.roots, EVERY)
     runs: dict[str, list[Record]] = {name: [] for name in ("plain", "two", "one_unmerged", "two_unmerged")}
     with make_expander(sim, WORKERS) as workers, make_expander(unmerged, WORKERS) as more_workers:
         contenders: dict[str, Callable[[list[Root]], tuple[Record, list[SearchResult]]]] = {
@@ -212,14 +212,14 @@ def atari_case(case: Case, repeats: int, plangym: Path | None, console: Console)
 
 
 def ask_plangym(python: Path | None, case: Case, actions: list[int], workers: int | None) -> Record:
-    """One run of plangym in its own environment; says why if there is none."""
+    """Return one run of plangym in its own Python environment, or the reason of its failure."""
     record: Record = {"workers": workers or 1}
     if python is None:
         return record | {"failure": "not installed (see --plangym)"}
     job = {
         "game": f"ALE/{case.game}-v5",
         "depth": case.depth,
-        "rollout": actions,
+        "actions": actions,
         "every": EVERY,
         "workers": workers,
         "limit_seconds": PLANGYM_SECONDS,
@@ -244,7 +244,7 @@ def ask_plangym(python: Path | None, case: Case, actions: list[int], workers: in
 
 
 def summary(case: Case, runs: dict[str, Record], share: Record, plangym: list[Record], num_actions: int) -> Record:
-    """Rates, ratios, and whether the goals are met."""
+    """Return rates, ratios, and whether the goals are met."""
     base = runs["plain"]
     plain_rate = base["nodes"] / base["seconds"]
     speedup = runs["two_unmerged"]["nodes"] / runs["two_unmerged"]["seconds"] / plain_rate
@@ -271,7 +271,7 @@ def summary(case: Case, runs: dict[str, Record], share: Record, plangym: list[Re
 
 
 def minatar_case(repeats: int, console: Console) -> Record:
-    """Breakout at depth 3 against deepcopy, from the same states."""
+    """Measure MinAtar Breakout at depth 3 against recursion with deepcopy, from the same states."""
     sim = MinAtarSimulator("MinAtar/Breakout-v1")
     tree = PlainMinAtar("breakout", seed=0)
     rng = np.random.default_rng(0)

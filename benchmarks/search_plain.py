@@ -1,4 +1,4 @@
-"""What searches are measured against: trees as one writes them by hand, each in one process.
+"""Baselines of the search benchmark: trees by plain recursion, each in one process.
 
 Atari: recursion with cloneState and restoreState over ale-py, the usual preprocessing with OpenCV, a leaf's stack of
 four frames ready for a network. MinAtar: recursion that copies the environment with `copy.deepcopy`.
@@ -19,7 +19,7 @@ SIDE = 84
 
 @dataclass
 class Cost:
-    """What a tree took."""
+    """Nodes and seconds that a tree took."""
 
     nodes: int = 0
     act_seconds: float = 0.0
@@ -29,7 +29,7 @@ class Cost:
 
 
 class PlainAtari:
-    """Plain recursion for one game, rewards only: leaves get their observation but are worth nothing.
+    """Plain recursion over one Atari game, rewards only: leaves get an observation but the value 0.
 
     `cost` counts while trees are made.
     """
@@ -54,7 +54,7 @@ class PlainAtari:
         self._leaves: list[np.ndarray[Any, Any]] = []
 
     def action_values(self, machine: Any, frames: list[Any], depth: int, discount: float) -> list[float]:
-        """The value of each first action, from an ALEState and the four frames (84, 84) that led to it."""
+        """Return the value of each first action, from an ALEState and the four frames (84, 84) that led to it."""
         self._leaves = []
         values = [self._after(machine, frames, action, 0, depth, 0.0, discount) for action in range(len(self._actions))]
         np.stack(self._leaves)  # a batch, as a network would want it
@@ -92,7 +92,7 @@ class PlainAtari:
 
 
 class PlainMinAtar:
-    """Plain recursion over copies that `copy.deepcopy` makes."""
+    """Plain recursion over copies of a MinAtar environment made by `copy.deepcopy`."""
 
     def __init__(self, game: str, seed: int) -> None:
         from minatar import Environment

@@ -1,4 +1,4 @@
-"""The same trees by plangym, in an environment of its own: it must not be installed beside ours.
+"""The same trees by plangym, which runs in a Python environment of its own.
 
 Reads a job as JSON from standard input, prints a record as JSON. Breadth first with `step_batch`, which is the way
 plangym is meant to be used; grey screens, not shrunk and not stacked, which spares it some work that ours does.
@@ -16,8 +16,8 @@ MOST_AT_ONCE = 256
 """Nodes in one call: so that the time is looked at now and then, and memory stays small."""
 
 
-def grown(env: Any, state: Any, depth: int, num_actions: int, deadline: float) -> int:
-    """Make the tree below a state, or as much of it as there is time for; returns how many nodes that took."""
+def expand_tree(env: Any, state: Any, depth: int, num_actions: int, deadline: float) -> int:
+    """Expand the tree below a state until the deadline; returns the number of nodes."""
     level, nodes = [state], 0
     for height in range(depth):
         states = [parent for parent in level for _ in range(num_actions)]
@@ -34,11 +34,11 @@ def grown(env: Any, state: Any, depth: int, num_actions: int, deadline: float) -
     return nodes
 
 
-def roots_of(env: Any, rollout: list[int], every: int) -> list[Any]:
-    """States along a rollout."""
+def roots_along(env: Any, actions: list[int], every: int) -> list[Any]:
+    """Return states along a trajectory."""
     state = env.reset()[0]
     roots = []
-    for step, action in enumerate(rollout, 1):
+    for step, action in enumerate(actions, 1):
         state, _, _, terminated, *_ = env.step(action, state=state)
         if terminated:
             state = env.reset()[0]
@@ -54,12 +54,12 @@ def main() -> None:
     options = {"frameskip": 4, "obs_type": "grayscale", "autoreset": False}
     env = plangym.make(job["game"], n_workers=job["workers"], **options)
     num_actions = int(env.action_space.n)
-    roots = roots_of(env, job["rollout"], job["every"])
-    grown(env, roots[0], 1, num_actions, float("inf"))
+    roots = roots_along(env, job["actions"], job["every"])
+    expand_tree(env, roots[0], 1, num_actions, float("inf"))
     begin, nodes = time.perf_counter(), 0
     deadline = begin + job["limit_seconds"]
     for root in roots:
-        nodes += grown(env, root, job["depth"], num_actions, deadline)
+        nodes += expand_tree(env, root, job["depth"], num_actions, deadline)
         if time.perf_counter() > deadline:
             break
     seconds = time.perf_counter() - begin

@@ -1,4 +1,4 @@
-"""How the search benchmark is shown: a line per case, a page of Markdown."""
+"""Report of the search benchmark: a line per case on the terminal, and a page of Markdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def verdict(goal: list[Any] | None) -> str:
 
 
 def line(case: Record) -> str:
-    """One case in a line."""
+    """Return one case as a line of text."""
     runs = case["runs"]
     return (
         f"{case['name']:<22} plain {rate(runs['plain']):6,.0f}/s, ours {rate(runs['one_unmerged']):6,.0f}/s, "
@@ -45,7 +45,7 @@ def peer(record: Record) -> str:
 
 
 def markdown(results: Record, stem: str) -> str:
-    """The page."""
+    """Return the page of Markdown."""
     about = results["machine"]
     parts = [
         "# Tree search, side by side",
@@ -111,7 +111,7 @@ def _peers(cases: list[Record]) -> list[str]:
         "## plangym, nodes per second",
         "",
         "`step_batch` over whole levels, grey screens that are neither shrunk nor stacked, states of the same "
-        "rollout's actions.",
+        "trajectory.",
         "",
         "| game, depth | plangym, 1 process | plangym, 2 workers | ours, 2 workers, before merging | effective |",
         "|---|---:|---:|---:|---:|",

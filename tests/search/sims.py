@@ -54,11 +54,8 @@ class Wired(Graph):
 
     def __init__(self, next_states, rewards, terminal):
         super().__init__(len(next_states), len(next_states[0]))
-        self._next, self._rewards, self._terminal = (
-            np.array(next_states),
-            np.array(rewards, float),
-            np.array(terminal, bool),
-        )
+        self._next, self._rewards = np.array(next_states), np.array(rewards, float)
+        self._terminal = np.array(terminal, bool)
 
     def reset(self, seed=None):
         self._state = 0

@@ -28,7 +28,7 @@ def view(action_values, depth=1, references=None, previous=None):
 
 
 class Table:
-    """Ranks that a test has fixed, which recent what they are asked."""
+    """Ranks that a test has fixed, which record what they are asked."""
 
     def __init__(self, shares):
         self.shares, self.asked = shares, []

@@ -70,9 +70,8 @@ def test_table_and_figure(tmp_path, capsys, env):
 
 @pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
 def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
-    for searched in search_along(
-        make(), TrajectoryPlan(FixedDepth(3), RecentDistances(), discount=0.9, states=8, every=7)
-    ):
+    plan = TrajectoryPlan(FixedDepth(3), RecentDistances(), discount=0.9, states=8, every=7)
+    for searched in search_along(make(), plan):
         result = searched.result
         np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)
         assert result.value == pytest.approx(sum(0.9**t * r for t, r in enumerate(searched.path_rewards)), abs=1e-12)

@@ -15,6 +15,7 @@ the child of parent i by action a has position i·A + a.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,17 +68,23 @@ class Nodes(Frontier):
         )
 
 
-def most_valuable(roots: IntArray, values: FloatArray, candidates: IntArray, width: int) -> IntArray:
-    """Return the `width` most valuable candidates of each root, ascending; of equal ones the first are taken.
+NodeSelection = Callable[[Nodes, FloatArray, IntArray], IntArray]
+"""(nodes of a level, R_a + γ^d V (nodes, A), candidates) -> those of the candidates that are expanded next.
 
-    Args:
-        roots: (nodes,)
-        values: (nodes,)
-        candidates: indices of nodes, ascending.
-        width: at least 1.
-    """
+Candidates are indices, ascending, of the nodes that may be expanded: not terminated, in a tree that grows."""
+
+
+def all_nodes(nodes: Nodes, bootstrapped: FloatArray, candidates: IntArray) -> IntArray:
+    """Return all candidates: an exhaustive search."""
+    del nodes, bootstrapped
+    return candidates
+
+
+def most_valuable(nodes: Nodes, bootstrapped: FloatArray, candidates: IntArray, *, width: int) -> IntArray:
+    """Return the `width` most valuable candidates of each root, the first of equal ones: a beam search."""
     if not len(candidates):
         return candidates
+    roots, values = nodes.roots, bootstrapped.max(axis=1)
     by_value = candidates[np.argsort(-values[candidates], kind="stable")]
     by_root = by_value[np.argsort(roots[by_value], kind="stable")]
     starts = run_starts(roots[by_root])
@@ -97,7 +104,7 @@ def run_starts(ascending: IntArray) -> IntArray:
 
 
 class LevelBuilder:
-    """Merges the children of a frontier, as they come in, into the nodes of the next level.
+    """A level under construction: merges the children of a frontier as they come in.
 
     Children are equal if root, key and `terminated` are equal. Children without keys are all distinct: they are leaves
     that will not be expanded, so that merging them would save nothing.
@@ -238,7 +245,7 @@ class ObservationStore(Protocol):
 
 
 class AllObservations:
-    """Stores every observation, equal or not: for levels that are not evaluated, where searching would be wasted."""
+    """A store of every observation, equal or not, for levels that are not evaluated: comparing would be wasted."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._parts = [np.empty((0, *shape), dtype)]
@@ -255,7 +262,7 @@ class AllObservations:
 
 
 class DistinctObservations:
-    """Stores each distinct observation once.
+    """A store that keeps each distinct observation once.
 
     A fingerprint finds candidates and a comparison of all bytes decides, so two different observations are never taken
     for one. Fingerprints are weighted sums: ten times faster than hashing the 28 KB of a stack of Atari frames.

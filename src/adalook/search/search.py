@@ -13,6 +13,7 @@ the depth, and the values of actions are lower bounds of those of the full tree.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import numbers
 import time
@@ -26,7 +27,16 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._validation import fraction_above_zero, integer, optional, positive_or_infinite
 from adalook.errors import ArgumentError
 from adalook.search.leaves import BestLeaves, TerminatedLeaves, best_leaves, checked_values, leaf_values
-from adalook.search.level import AllObservations, DistinctObservations, Frontier, LevelBuilder, Nodes, most_valuable
+from adalook.search.level import (
+    AllObservations,
+    DistinctObservations,
+    Frontier,
+    LevelBuilder,
+    Nodes,
+    NodeSelection,
+    all_nodes,
+    most_valuable,
+)
 from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpander
@@ -157,7 +167,8 @@ def search_many(
         return []
     budget = UNLIMITED if budget is None else budget
     evaluate_all = every_level or width is not None or budget != UNLIMITED or rule.needs_values
-    trees = _Trees(_Options(sim, value_fn, rule, discount, width, budget, evaluate_all), roots)
+    select = all_nodes if width is None else functools.partial(most_valuable, width=width)
+    trees = _Trees(_Options(sim, value_fn, rule, discount, select, budget, evaluate_all), roots)
     expander = InProcessExpander(sim) if expander is None else expander
     try:
         trees.grow(expander, [sim.reseed(root.state, each) for root, each in zip(roots, seeds, strict=True)])
@@ -174,7 +185,8 @@ class _Options:
     value_fn: ValueFunction
     rule: DepthRule
     discount: float
-    width: int | None
+    select: NodeSelection
+    """Which nodes of a level are expanded next."""
     budget: Budget
     evaluate_all: bool
     """Evaluate the leaves of every level, not only of the last."""
@@ -354,8 +366,7 @@ class _Trees:
         alive = np.zeros(len(grows), bool)
         alive[nodes.roots[candidates]] = True
         self._stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
-        if self._options.width is not None:
-            candidates = most_valuable(nodes.roots, bootstrapped.max(axis=1), candidates, self._options.width)
+        candidates = self._options.select(nodes, bootstrapped, candidates)
         if self._options.budget.nodes is not None:
             planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * self._options.sim.num_actions
             too_many = alive & (self._nodes + planned > self._options.budget.nodes)

@@ -1,4 +1,4 @@
-"""The depth rule interface. A rule is a small frozen object that is passed to `search`."""
+"""The interface of depth rules: small frozen objects that are passed to `search`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LevelView:
 
 
 class DepthRule(ABC):
-    """Decides after each level which trees grow by another one."""
+    """A rule that decides after each level which trees grow by another one."""
 
     max_depth: int
     """No tree grows deeper than this."""

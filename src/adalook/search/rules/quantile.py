@@ -1,4 +1,4 @@
-"""Look deeper where the value is far from the prior, by rank: QL-DQN steps 3 and 4 (paper, section 6.2).
+"""Look deeper where the value is far from the prior, by rank: QL-DQN steps 3 and 4.
 
     d_h(s₀) = |Ṽ*(s₀) − max_leaf (R + γ^h V_h(leaf))|
     deepen from h to h+1  iff  d_h(s₀) is in the top θ_{h+1} share of the distances recorded at depth h

@@ -53,7 +53,7 @@ class ExpansionBatch:
 
 
 class Expander(ABC):
-    """Steps the nodes of search trees and holds their states between levels."""
+    """An object that steps the nodes of search trees and holds their states between levels."""
 
     @abstractmethod
     def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:

@@ -46,7 +46,7 @@ CLOSING_SECONDS = 5.0
 
 
 class WorkerError(AdalookError, RuntimeError):
-    """Worker processes cannot do their work."""
+    """Raised when worker processes cannot do their work."""
 
 
 @dataclass(eq=False)
