@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, optional flags and a console."""
+"""What subcommands share: exit codes, options that may be left out, a console."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import tyro
 if TYPE_CHECKING:
     from rich.console import Console
 
-DONE, BROKEN_PIPE, WRONG_ARGUMENTS, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes. STOPPED_EARLY: by a limit or a signal, with an answer or a checkpoint; INTERRUPTED: without."""
+CONVERGED, UNREAD, BAD_ARGUMENTS, NOT_CONVERGED, KILLED = 0, 1, 2, 3, 130
 
 
-def optional(kind: type, metavar: str) -> Any:
-    """Return the annotation of a flag whose default is None, which help and complaints then do not mention."""
+def option(kind: type, metavar: str) -> Any:
+    """An option that may be left out."""
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar=metavar,
@@ -25,7 +24,7 @@ def optional(kind: type, metavar: str) -> Any:
 
 
 def plain_console() -> Console:
-    """Return a console that prints text as it is, without markup and emoji."""
+    """Prints what it is given, without reading markup or smileys into it."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)

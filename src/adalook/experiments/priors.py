@@ -16,7 +16,7 @@ from adalook.planning.priors import Prior
 from adalook.planning.rules.spec import MethodGroup
 
 AGGREGATED = MethodGroup(
-    "aggregated", "QLPI, aggregated prior", "QLPI, prior from merged squares", "#e69f00", "^", in_paper=True
+    "aggregated", "QLPI, aggregated prior", "QLPI, prior from aggregated cells", "#e69f00", "^", in_paper=True
 )
 FEW = MethodGroup("few", "prior of a few iterations", "prior from a few iterations", "#56b4e9", "v")
 SIMILAR = MethodGroup("similar", "prior of a similar task", "prior from a similar task", "#cc79a7", "p")

@@ -58,7 +58,7 @@ def test_intervals_of_too_few_seeds_decide_nothing(seeds: int, tested: bool, mad
             claim.remark
             == f"Not tested under every way of counting ({seeds} maze{'s' * (seeds > 1)}, an interval takes 5)."
         )
-        assert "[" not in claim.verdicts[0].figures, "a point is no interval"
+        assert "[" not in claim.verdicts[0].numbers, "a point is no interval"
 
 
 def total_of(made: RawResults, label: str, factor: float) -> Callable[[Raw], None]:

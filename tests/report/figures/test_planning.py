@@ -156,8 +156,8 @@ def test_figure_5_warns_of_a_best_depth_at_the_edge_and_of_few_seeds() -> None:
             for s in figures_queries.panels_by_convention(synthetic_results.load({"maze": records})["maze"])
         }
         assert "(4-PI, the largest depth tried)" in captions["Figure 5, shared + simulated"]
-        assert "largest depth tried), the band" not in captions["Figure 5"]
-        assert ("they mean nothing" in captions["Figure 5"]) == warned
+        assert "largest depth tried), with a band" not in captions["Figure 5"]
+        assert ("too few for an interval" in captions["Figure 5"]) == warned
     overview = figures_queries.overview(synthetic_results.load(made)["maze"])
     assert overview is not None
     assert "Under shared + simulated, shared + exact the best is the largest depth tried" in overview.caption

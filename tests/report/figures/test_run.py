@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report.data.state_gallery import GalleryFull, StateGallery, state_image
+from adalook.report.data.state_gallery import PLANES, GalleryFull, StateGallery, state_image
 from adalook.report.data.training_run import TrainingRun, read_run_log
 from adalook.report.figures.run_curves import depth_colour, depth_use, distances, learning_curves, losses
 from adalook.report.figures.run_states import STATES_PER_DEPTH, depth_along_episodes, states_by_depth
-from adalook.report.figures.search_view import PLANES
 from tests.report.synthetic_run import run_config, write_run
 
 
@@ -110,7 +109,7 @@ def test_agents_without_a_tree_have_no_figure_of_depths_and_fixed_ones_no_shares
     spec = depth_use(fixed, "x")
     assert spec is not None
     assert len(spec.figure.axes) == 1
-    assert "every decision looks 2 deep" in spec.title
+    assert "every decision searches to depth 2" in spec.title
 
 
 def test_distances_have_a_panel_for_each_depth(tmp_path: Path) -> None:

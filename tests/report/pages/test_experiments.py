@@ -134,10 +134,10 @@ def test_the_explorer_carries_the_saved_arrays_bit_for_bit(results: Path, report
     experiment = load_experiment(results)
     traced = [record for record in experiment.records if record.trace]
     assert len(data["runs"]) == len(traced) > 10
-    assert [board["name"] for board in data["boards"]] == ["0", "1"]
+    assert [model["name"] for model in data["models"]] == ["0", "1"]
     for kept in traced:
         key = (str(kept.seed), f"{kept.group}/{kept.label}")
-        (run,) = [run for run in data["runs"] if (run["board"], run["method"]) == key]
+        (run,) = [run for run in data["runs"] if (run["model"], run["method"]) == key]
         trace, shown = experiment.trace(kept), unpacked(run["packed"])
         for name in ("values", "policy", "depth"):
             assert np.array_equal(shown[name].reshape(kept.passes, -1), getattr(trace, name)), name
@@ -145,22 +145,22 @@ def test_the_explorer_carries_the_saved_arrays_bit_for_bit(results: Path, report
         assert run["queries"]["improvement"]["root"] == list(kept.improvement["root"])
 
 
-def test_boards_carry_the_optimal_values_and_the_layout(results: Path) -> None:
+def test_models_carry_the_optimal_values_and_the_layout(results: Path) -> None:
     experiment = load_experiment(results)
-    board = json.loads(experiment_explorer(experiment).text)["boards"][1]
-    model = experiment.models["size=10,discount=0.98,seed=1"]
-    arrays = unpacked(board["packed"])
-    assert np.array_equal(arrays["values"], model.values)
-    assert np.array_equal(arrays["cells"].reshape(-1, 2), model.layout.cells)
-    assert np.array_equal(arrays["walls"].reshape(10, 10), model.layout.walls)
-    assert board["goals"] == [list(cell) for cell in model.layout.goals]
-    assert board["places"] == ["start", "goal", "trap", "wall"]
+    model = json.loads(experiment_explorer(experiment).text)["models"][1]
+    saved = experiment.models["size=10,discount=0.98,seed=1"]
+    arrays = unpacked(model["packed"])
+    assert np.array_equal(arrays["values"], saved.values)
+    assert np.array_equal(arrays["cells"].reshape(-1, 2), saved.layout.cells)
+    assert np.array_equal(arrays["walls"].reshape(10, 10), saved.layout.walls)
+    assert model["goals"] == [list(cell) for cell in saved.layout.goals]
+    assert model["places"] == ["start", "goal", "trap", "wall"]
 
 
 def test_too_many_traces_are_left_out_seed_by_seed_and_the_page_says_so(results: Path) -> None:
     experiment = load_experiment(results)
     explorer = experiment_explorer(experiment, most_bytes=1)
-    assert {run["board"] for run in json.loads(explorer.text)["runs"]} == {"0"}
+    assert {run["model"] for run in json.loads(explorer.text)["runs"]} == {"0"}
     assert explorer.omitted == "To keep the page small it shows 1 of 2 seeds."
     assert experiment_explorer(experiment).omitted == ""
 

@@ -30,11 +30,11 @@ class Explorer {
   // What is looked at -------------------------------------------------------------------------------------------------
 
   #defaults() {
-    const board = this.runs.boards[0].name;
-    const methods = this.runs.on(board).map((run) => run.method);
+    const model = this.runs.models[0].name;
+    const methods = this.runs.on(model).map((run) => run.method);
     const first = methods[0];
     const second = methods.find((method) => method.startsWith("wlpi/")) ?? methods[methods.length - 1];
-    return { seed: board, a: first, b: second, t: 0, colour: "value", arrows: 1, count: CONVENTIONS[0], over: "iterations", cell: "" };
+    return { seed: model, a: first, b: second, t: 0, colour: "value", arrows: 1, count: CONVENTIONS[0], over: "iterations", cell: "" };
   }
 
   #readHash() {
@@ -47,7 +47,7 @@ class Explorer {
     const defaults = this.#defaults();
     if (!methods.length) this.state.seed = defaults.seed;
     for (const side of ["a", "b"]) if (!methods.includes(this.state[side])) this.state[side] = defaults[side];
-    if (!Object.hasOwn(LOOKS, this.state.colour)) this.state.colour = defaults.colour;
+    if (!Object.hasOwn(COLOURINGS, this.state.colour)) this.state.colour = defaults.colour;
     if (!CONVENTIONS.includes(this.state.count)) this.state.count = defaults.count;
     if (!["iterations", "queries"].includes(this.state.over)) this.state.over = defaults.over;
     this.pinned = this.state.cell;
@@ -84,34 +84,34 @@ class Explorer {
 
   async show() {
     const turn = (this.turn += 1);
-    const board = await this.runs.board(this.state.seed);
+    const model = await this.runs.model(this.state.seed);
     const traces = {};
     for (const side of this.sides()) traces[side] = await this.runs.trace(this.run(side));
     if (turn !== this.turn) return; // something newer was asked for meanwhile
-    this.board = board;
-    this.state.cell = isInside(board, this.state.cell) ? this.state.cell : "";
+    this.model = model;
+    this.state.cell = isInside(model, this.state.cell) ? this.state.cell : "";
     this.state.t = Math.min(Math.max(0, Math.round(this.state.t)), this.frames() - 1);
-    const look = this.#look(board, traces);
-    for (const side of this.sides()) this.#showMaze(side, board, traces[side], look);
+    const colouring = this.#colouring(model, traces);
+    for (const side of this.sides()) this.#showMaze(side, model, traces[side], colouring);
     this.#showCharts();
-    this.#showControls(board);
+    this.#showControls(model);
     this.root.dataset.ready = String(turn);
   }
 
-  #look(board, traces) {
+  #colouring(model, traces) {
     const key = [this.state.colour, this.state.seed, this.state.a, this.state.b].join("|");
-    if (this.lookKey !== key) {
-      this.lookKey = key;
-      this.look = LOOKS[this.state.colour](board, Object.values(traces), this.runs.meaning);
-      drawLegend(this.part("legend"), this.look);
+    if (this.colouringKey !== key) {
+      this.colouringKey = key;
+      this.colouring = COLOURINGS[this.state.colour](model, Object.values(traces), this.runs.meaning);
+      drawLegend(this.part("legend"), this.colouring);
     }
-    return this.look;
+    return this.colouring;
   }
 
-  #showMaze(side, board, trace, look) {
+  #showMaze(side, model, trace, colouring) {
     const run = this.run(side), frame = this.frame(side), entry = run.frames[frame];
     const cell = this.state.cell ? this.state.cell.split(",").map(Number) : null;
-    this.mazes[side].draw({ board, trace, frame, look, arrows: Boolean(this.state.arrows), cell });
+    this.mazes[side].draw({ model, trace, frame, colouring, arrows: Boolean(this.state.arrows), cell });
     const returned = this.#isReturned(run, frame);
     const numbers = {
       iteration: run.numbers[entry] + this.#standing(run, frame),
@@ -123,7 +123,7 @@ class Explorer {
     };
     for (const [name, text] of Object.entries(numbers)) this.part(`${name}-${side}`).textContent = text;
     this.part(`title-${side}`).textContent = this.alone ? run.label : `${side.toUpperCase()}: ${run.label}`;
-    this.#showCell(side, board, trace, frame, cell);
+    this.#showCell(side, model, trace, frame, cell);
   }
 
   /** The policy that was returned, if no pass started from it: it has no distance, and no improvement follows. */
@@ -138,23 +138,23 @@ class Explorer {
     return frame === run.frames.length - 1 ? `, its last: ${status}` : ` of ${run.numbers.at(-1)}`;
   }
 
-  #showCell(side, board, trace, frame, cell) {
-    const state = cell ? board.states[cell[0] * board.columns + cell[1]] : -1;
+  #showCell(side, model, trace, frame, cell) {
+    const state = cell ? model.states[cell[0] * model.columns + cell[1]] : -1;
     const readout = this.part(`cell-${side}`);
     if (!cell || state === undefined || state < 0) {
-      readout.textContent = cell ? this.#emptyCell(board, cell) : "Point at a cell, tap it, or use the arrow keys on the maze, to read its numbers.";
+      readout.textContent = cell ? this.#emptyCell(model, cell) : "Point at a cell, tap it, or use the arrow keys on the maze, to read its numbers.";
       return;
     }
-    const at = frame * board.values.length + state;
+    const at = frame * model.values.length + state;
     const { optimal, distance } = this.runs.meaning;
     const returned = this.#isReturned(this.run(side), frame);
     const numbers = {
       state: String(state),
       cell: `row ${cell[0]}, column ${cell[1]}`,
       value: short(trace.values[at]),
-      ...(optimal ? { "V*": short(board.values[state]) } : {}),
-      ...(returned ? {} : { [distance]: short(Math.abs(board.values[state] - trace.values[at])), depth: String(trace.depth[at]) }),
-      action: actionName(board, trace.policy[at]),
+      ...(optimal ? { "V*": short(model.values[state]) } : {}),
+      ...(returned ? {} : { [distance]: short(Math.abs(model.values[state] - trace.values[at])), depth: String(trace.depth[at]) }),
+      action: actionName(model, trace.policy[at]),
     };
     const list = make("dl", {});
     for (const [name, text] of Object.entries(numbers)) {
@@ -163,9 +163,9 @@ class Explorer {
     readout.replaceChildren(list);
   }
 
-  #emptyCell(board, [row, column]) {
+  #emptyCell(model, [row, column]) {
     const here = ([r, c]) => r === row && c === column;
-    const kind = board.goals.some(here) ? "a goal: entering it pays and moves on, so it is no state" : board.walls[row * board.columns + column] ? "a wall" : "no state";
+    const kind = model.goals.some(here) ? "a goal: entering it pays and moves on, so it is no state" : model.walls[row * model.columns + column] ? "a wall" : "no state";
     return `Row ${row}, column ${column} is ${kind}.`;
   }
 
@@ -189,19 +189,19 @@ class Explorer {
     this.part("uncounted").hidden = counted.length === lines.length;
   }
 
-  #showControls(board) {
+  #showControls(model) {
     const { state } = this;
     const last = this.frames() - 1;
     for (const name of ["seed", "a", "b", "colour", "count", "over"]) this.part(name).value = state[name];
     this.part("arrows").checked = Boolean(state.arrows);
-    const fit = this.mazes.a.arrowsFit() && board.moves.length > 0;
+    const fit = this.mazes.a.arrowsFit() && model.moves.length > 0;
     this.part("arrows").disabled = !fit;
-    this.part("arrows-note").textContent = fit ? "" : board.moves.length ? "(cells too small)" : "(actions are no moves)";
+    this.part("arrows-note").textContent = fit ? "" : model.moves.length ? "(cells too small)" : "(actions are no moves)";
     this.part("slider").max = last;
     this.part("slider").value = state.t;
     this.part("slider").setAttribute("aria-valuetext", `iteration ${this.#passAt(state.t)} of ${this.#passAt(last)}`);
     this.part("now").textContent = `${this.#passAt(state.t)} of ${this.#passAt(last)}`;
-    for (const key of board.places) this.part(`place-${key}`).hidden = false;
+    for (const key of model.places) this.part(`place-${key}`).hidden = false;
   }
 
   /** The pass at a place of the slider, by the run that lasts longer. */
@@ -213,7 +213,7 @@ class Explorer {
   // Controls ----------------------------------------------------------------------------------------------------------
 
   #fillControls() {
-    for (const board of this.runs.boards) this.part("seed").append(make("option", { value: board.name }, board.name));
+    for (const model of this.runs.models) this.part("seed").append(make("option", { value: model.name }, model.name));
     this.#fillMethods();
     for (const convention of CONVENTIONS) {
       const option = make("option", { value: convention }, convention.replace("+", " + "));
@@ -262,7 +262,7 @@ class Explorer {
       this.#fillMethods();
       this.show();
     });
-    new ResizeObserver(() => this.board && this.show()).observe(this.part("canvas-a").parentElement);
+    new ResizeObserver(() => this.model && this.show()).observe(this.part("canvas-a").parentElement);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show());
   }
 
@@ -288,7 +288,7 @@ class Explorer {
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
-    const { rows, columns, start } = this.board;
+    const { rows, columns, start } = this.model;
     const [row, column] = this.state.cell ? this.state.cell.split(",").map(Number) : start ?? [0, 0];
     const next = this.state.cell ? [row + step[0], column + step[1]] : [row, column];
     this.pinned = `${Math.min(rows - 1, Math.max(0, next[0]))},${Math.min(columns - 1, Math.max(0, next[1]))}`;
@@ -361,9 +361,9 @@ class Explorer {
   }
 }
 
-function isInside(board, cell) {
+function isInside(model, cell) {
   const [row, column] = /^\d+,\d+$/.test(cell) ? cell.split(",").map(Number) : [Infinity, Infinity];
-  return row < board.rows && column < board.columns;
+  return row < model.rows && column < model.columns;
 }
 
 function groupBy(runs) {

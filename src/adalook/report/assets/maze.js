@@ -1,4 +1,4 @@
-// A maze on a canvas: cells in the colours of a look, arrows, walls, and the places that matter.
+// A maze on a canvas: cells in the colours of a colouring, arrows, walls, and the places that matter.
 
 const LEAST_ARROW_CELL = 7; // CSS pixels: below this an arrow is a smudge
 const PLACES = {
@@ -22,11 +22,11 @@ function cross() {
 }
 
 /** Which state lies in each cell: Int32Array(rows · columns), -1 where there is none. */
-function statesByCell(board) {
-  const states = new Int32Array(board.rows * board.columns).fill(-1);
-  for (let state = 0; state < board.values.length; state += 1) {
-    const [row, column] = [board.cells[2 * state], board.cells[2 * state + 1]];
-    if (row >= 0) states[row * board.columns + column] = state;
+function statesByCell(model) {
+  const states = new Int32Array(model.rows * model.columns).fill(-1);
+  for (let state = 0; state < model.values.length; state += 1) {
+    const [row, column] = [model.cells[2 * state], model.cells[2 * state + 1]];
+    if (row >= 0) states[row * model.columns + column] = state;
   }
   return states;
 }
@@ -38,17 +38,17 @@ class Maze {
     this.pen = canvas.getContext("2d");
   }
 
-  /** @param picture {board, trace, frame, look, arrows, cell: [row, column] | null} */
+  /** @param picture {model, trace, frame, colouring, arrows, cell: [row, column] | null} */
   draw(picture) {
     this.picture = picture;
-    const { board } = picture;
+    const { model } = picture;
     const width = this.canvas.parentElement.clientWidth;
     if (!width) return;
     const dots = window.devicePixelRatio || 1;
     // Whole device pixels per cell, so that no seams show between cells.
-    this.size = Math.max(1, Math.floor((Math.min(width, 760) * dots) / Math.max(board.columns, board.rows * 0.6)));
-    this.canvas.width = this.size * board.columns;
-    this.canvas.height = this.size * board.rows;
+    this.size = Math.max(1, Math.floor((Math.min(width, 760) * dots) / Math.max(model.columns, model.rows * 0.6)));
+    this.canvas.width = this.size * model.columns;
+    this.canvas.height = this.size * model.rows;
     this.canvas.style.width = `${this.canvas.width / dots}px`;
     this.canvas.style.height = `${this.canvas.height / dots}px`;
     this.#drawCells();
@@ -64,36 +64,36 @@ class Maze {
   /** [row, column] under a pointer, or null. */
   cellAt(event) {
     const box = this.canvas.getBoundingClientRect();
-    const { board } = this.picture;
-    const row = Math.floor(((event.clientY - box.top) / box.height) * board.rows);
-    const column = Math.floor(((event.clientX - box.left) / box.width) * board.columns);
-    return row >= 0 && column >= 0 && row < board.rows && column < board.columns ? [row, column] : null;
+    const { model } = this.picture;
+    const row = Math.floor(((event.clientY - box.top) / box.height) * model.rows);
+    const column = Math.floor(((event.clientX - box.left) / box.width) * model.columns);
+    return row >= 0 && column >= 0 && row < model.rows && column < model.columns ? [row, column] : null;
   }
 
   #drawCells() {
-    const { board, trace, frame, look } = this.picture;
+    const { model, trace, frame, colouring } = this.picture;
     const style = getComputedStyle(this.canvas);
     const [wall, empty] = [style.getPropertyValue("--wall"), style.getPropertyValue("--empty")];
-    const first = frame * board.values.length;
-    this.shades = new Array(board.values.length);
-    for (let cell = 0; cell < board.rows * board.columns; cell += 1) {
-      const state = board.states[cell];
-      if (state >= 0) this.shades[state] = look.colour(trace, first + state);
-      this.pen.fillStyle = state >= 0 ? css(this.shades[state]) : board.walls[cell] ? wall : empty;
-      this.pen.fillRect((cell % board.columns) * this.size, Math.floor(cell / board.columns) * this.size, this.size, this.size);
+    const first = frame * model.values.length;
+    this.shades = new Array(model.values.length);
+    for (let cell = 0; cell < model.rows * model.columns; cell += 1) {
+      const state = model.states[cell];
+      if (state >= 0) this.shades[state] = colouring.colour(trace, first + state);
+      this.pen.fillStyle = state >= 0 ? css(this.shades[state]) : model.walls[cell] ? wall : empty;
+      this.pen.fillRect((cell % model.columns) * this.size, Math.floor(cell / model.columns) * this.size, this.size, this.size);
     }
   }
 
   #drawArrows() {
-    const { board, trace, frame } = this.picture;
+    const { model, trace, frame } = this.picture;
     const pen = this.pen, size = this.size, half = 0.31 * size, head = 0.2 * size;
-    const first = frame * board.values.length;
+    const first = frame * model.values.length;
     pen.lineWidth = Math.max(1, 0.09 * size);
-    for (let state = 0; state < board.values.length; state += 1) {
-      const [down, right] = board.moves[trace.policy[first + state]] ?? [0, 0];
-      const row = board.cells[2 * state];
-      if (row < 0 || (!down && !right) || board.covered.has(row * board.columns + board.cells[2 * state + 1])) continue;
-      const x = (board.cells[2 * state + 1] + 0.5) * size, y = (row + 0.5) * size;
+    for (let state = 0; state < model.values.length; state += 1) {
+      const [down, right] = model.moves[trace.policy[first + state]] ?? [0, 0];
+      const row = model.cells[2 * state];
+      if (row < 0 || (!down && !right) || model.covered.has(row * model.columns + model.cells[2 * state + 1])) continue;
+      const x = (model.cells[2 * state + 1] + 0.5) * size, y = (row + 0.5) * size;
       const length = Math.hypot(down, right), dx = right / length, dy = down / length;
       pen.strokeStyle = pen.fillStyle = isBright(this.shades[state]) ? "#1a1a1a" : "#ffffff";
       pen.beginPath();
@@ -109,15 +109,15 @@ class Maze {
   }
 
   #drawPlaces() {
-    const { board } = this.picture;
-    for (const cell of board.goals) this.#drawMark(PLACES.goal, cell);
-    for (const cell of board.traps) this.#drawMark(PLACES.trap, cell);
-    if (board.start) this.#drawRing(board.start);
+    const { model } = this.picture;
+    for (const cell of model.goals) this.#drawMark(PLACES.goal, cell);
+    for (const cell of model.traps) this.#drawMark(PLACES.trap, cell);
+    if (model.start) this.#drawRing(model.start);
   }
 
   /** As large as a cell, but never too small to see, unless there are so many that they would overlap. */
   #markSize() {
-    const { goals, traps } = this.picture.board;
+    const { goals, traps } = this.picture.model;
     const least = goals.length + traps.length <= 60 ? 16 : 3;
     return Math.max(1.1 * this.size, least * (window.devicePixelRatio || 1));
   }

@@ -1,4 +1,4 @@
-// The data behind the explorer: boards (mazes) and runs on them. Traces are unpacked when they are first looked at.
+// The data behind the explorer: models (mazes) and runs on them. Traces are unpacked when they are first looked at.
 
 const CONVENTIONS = ["root+simulated", "tree+simulated", "shared+simulated", "root+exact", "tree+exact", "shared+exact"];
 
@@ -24,23 +24,23 @@ function priorInWords(prior, convention) {
 
 class Runs {
   constructor(data) {
-    this.boards = data.boards;
+    this.models = data.models;
     this.runs = data.runs;
     this.meaning = data.meaning; // what values are, and what distances are measured to
   }
 
-  async board(name) {
-    const board = this.boards.find((one) => one.name === name) ?? this.boards[0];
-    if (!board.values) {
-      Object.assign(board, await unpack(board.packed));
-      board.states = statesByCell(board);
-      board.covered = new Set([...board.goals, ...board.traps].map(([row, column]) => row * board.columns + column));
+  async model(name) {
+    const model = this.models.find((one) => one.name === name) ?? this.models[0];
+    if (!model.values) {
+      Object.assign(model, await unpack(model.packed));
+      model.states = statesByCell(model);
+      model.covered = new Set([...model.goals, ...model.traps].map(([row, column]) => row * model.columns + column));
     }
-    return board;
+    return model;
   }
 
-  on(board) {
-    return this.runs.filter((run) => run.board === board);
+  on(model) {
+    return this.runs.filter((run) => run.model === model);
   }
 
   async trace(run) {

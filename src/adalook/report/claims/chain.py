@@ -32,13 +32,13 @@ def _records(experiment: ExperimentData, *groups: str) -> list[Record]:
     return [record for record in experiment.records if record.group in groups]
 
 
-def _rivals(experiment: ExperimentData, *groups: str) -> Iterator[tuple[Record, Record]]:
-    """Each run of the groups beside h-PI with the same h on the same chain; h = 1 is nothing to compare."""
+def _pairs(experiment: ExperimentData, *groups: str) -> Iterator[tuple[Record, Record]]:
+    """Pair each run of the groups with h-PI of the same h on the same chain; h = 1 is left out."""
     fixed = {(_key(record), record.lookahead): record for record in _records(experiment, "hpi")}
     for record in _records(experiment, *groups):
-        rival = fixed.get((_key(record), record.lookahead))
-        if rival is not None and record.lookahead > 1:
-            yield record, rival
+        fixed_run = fixed.get((_key(record), record.lookahead))
+        if fixed_run is not None and record.lookahead > 1:
+            yield record, fixed_run
 
 
 def _key(record: Record) -> tuple[object, ...]:
@@ -53,9 +53,9 @@ def _count_iterations(runs: list[Record]) -> list[ConventionVerdict]:
     verdict = grade_nearly((gap == 0 for gap in off), (abs(gap) <= 1 for gap in off))
     exact, one_more = sum(gap == 0 for gap in off), sum(gap == 1 for gap in off)
     rest = len(off) - exact - one_more
-    figures = f"{len(runs)} chains and depths: exact in {exact}, one more in {one_more}, otherwise in {rest}"
+    numbers = f"{len(runs)} chains and depths: exact in {exact}, one more in {one_more}, otherwise in {rest}"
     formula = sum(run.iterations == math.ceil((run.model["n"] + 1) / run.lookahead) for run in runs)
-    return alike((verdict, f"{figures}; ⌈(n+1)/h⌉ in {formula}"))
+    return alike((verdict, f"{numbers}; ⌈(n+1)/h⌉ in {formula}"))
 
 
 def _pi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
@@ -67,21 +67,21 @@ def _hpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
 
 
 def _same_iterations(experiments: Experiments) -> list[ConventionVerdict]:
-    pairs = list(_rivals(experiments["chain"], *ADAPTIVE))
+    pairs = list(_pairs(experiments["chain"], *ADAPTIVE))
     verdict = grade_nearly(
-        (one.iterations == rival.iterations for one, rival in pairs),
-        (abs(one.iterations - rival.iterations) <= 1 for one, rival in pairs),
+        (one.iterations == fixed_run.iterations for one, fixed_run in pairs),
+        (abs(one.iterations - fixed_run.iterations) <= 1 for one, fixed_run in pairs),
     )
     parts = []
     for group, name in (("tlpi", "TLPI"), ("qlpi", "QLPI")):
-        gaps = [one.iterations - rival.iterations for one, rival in pairs if one.group == group]
+        gaps = [one.iterations - fixed_run.iterations for one, fixed_run in pairs if one.group == group]
         if gaps:
             parts.append(f"{name}: equal in {gaps.count(0)} of {len(gaps)}, at most {max(gaps):+d}")
     return alike((verdict, "; ".join(parts) or "no such runs"))
 
 
 def _contraction(experiments: Experiments) -> list[ConventionVerdict]:
-    """κ(θ) as the paper defines it: the worst of all states in all iterations, so one slow start decides a run."""
+    """Compare κ(θ), the worst contraction of all states in all iterations, with γ^h: one slow start decides a run."""
     runs = [
         (record, record.induced_contraction)
         for record in _records(experiments["chain"], "qlpi")
@@ -92,8 +92,8 @@ def _contraction(experiments: Experiments) -> list[ConventionVerdict]:
     passed = [kappa <= record.discount**record.lookahead * (1.0 + ROUNDING) for record, kappa in runs]
     powers = [math.log(kappa) / math.log(record.discount) if kappa > 0.0 else math.inf for record, kappa in runs]
     depths = sorted({record.lookahead for record, _ in runs})
-    figures = f"κ(θ) = γ^{min(powers):.2g} to γ^{max(powers):.2g} for h = {depths[0]} to {depths[-1]}"
-    return alike((grade(passed), figures))
+    numbers = f"κ(θ) = γ^{min(powers):.2g} to γ^{max(powers):.2g} for h = {depths[0]} to {depths[-1]}"
+    return alike((grade(passed), numbers))
 
 
 def _deep_states(experiments: Experiments) -> list[ConventionVerdict]:
@@ -113,16 +113,16 @@ def _iteration_cost(experiments: Experiments) -> list[ConventionVerdict]:
             for record in runs
         ]
         passed = [share <= 1.0 + ROUNDING for share in shares]
-        return grade(passed), f"{_range(shares)} of the formula in the dearest iteration"
+        return grade(passed), f"{_range(shares)} of the formula in the most expensive iteration"
 
     return under_each_lookahead(check)
 
 
 def _total_cost(experiments: Experiments) -> list[ConventionVerdict]:
-    pairs = list(_rivals(experiments["chain"], *ADAPTIVE))
+    pairs = list(_pairs(experiments["chain"], *ADAPTIVE))
 
     def check(convention: Convention) -> Finding:
-        shares = [one.total(*convention) / rival.total(*convention) for one, rival in pairs]
+        shares = [one.total(*convention) / fixed_run.total(*convention) for one, fixed_run in pairs]
         passed = [share < 1.0 for share in shares]
         return grade(passed), f"{_range(shares)} of h-PI's queries"
 
@@ -150,7 +150,7 @@ def _range(numbers: list[float]) -> str:
 
 SLOW_START = (
     "QLPI starts slowly: V*(s_i) = γ^(n−i), and after the first step from V = 0 the states s_n and s_(n−1) are equally "
-    "far from V*, more than one state per depth can serve."
+    "far from V*: more states than the one per depth that QLPI may look ahead in."
 )
 ONE_MORE = "All n + 1 states of the chain have to switch from d to u, so the count is ⌈(n+1)/h⌉, not ⌈n/h⌉."
 
@@ -203,7 +203,7 @@ CLAIMS = (
         "chain-iteration-cost",
         "Motivating Example, TLPI, QLPI",
         "On the chain an iteration costs S·c(1) + h·c(h) with TLPI and S·c(1) + Σ c(ℓ) with QLPI, not S·c(h).",
-        "Queries of the dearest iteration's lookahead are at most the formula's, with c(h) = 2 + 4 + … + 2^h.",
+        "Queries of the most expensive iteration's lookahead are at most the formula's, with c(h) = 2 + 4 + … + 2^h.",
         ("chain",),
         _iteration_cost,
     ),
@@ -217,7 +217,7 @@ CLAIMS = (
     ),
     Claim(
         "chain-wlpi",
-        "ours",
+        "this project",
         "On the chain WLPI, without a prior, needs no more queries than any other method and setting.",
         "Total queries at most those of the best other method on every chain.",
         ("chain",),

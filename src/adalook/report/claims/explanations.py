@@ -1,6 +1,6 @@
-"""Why a claim about the maze fails where it fails: sentences put together from the records, never from memory.
+"""Sentences that explain why a claim about the maze fails, put together from the records.
 
-Each function gets the experiments and gives a sentence or two with figures, or nothing where nothing needs explaining.
+Each function takes the experiments and returns a sentence or two, or nothing where nothing needs explaining.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from adalook.report.data.records import CONVENTIONS, HEADLINE, Record
 ADAPTIVE = ("tlpi", "qlpi")
 
 
-def depths_end_too_soon(experiments: Experiments) -> str:
-    """Where the best fixed depth is the last one tried, nothing is known of the depths beyond."""
+def best_depth_is_largest_tried(experiments: Experiments) -> str:
+    """Name the conventions under which the best fixed depth is the largest one tried."""
     fixed = method_runs(experiments["maze"].records, FIXED)
     short = [str(convention) for convention in CONVENTIONS if largest_tried(cheapest(fixed, convention), fixed)]
     if not short:
         return ""
     deepest = max(one.lookahead for one in fixed)
     return (
-        f"Under {', '.join(short)} the best is {deepest}-PI, the largest depth tried: what lies beyond, and whether "
-        "still deeper lookahead is dearer again, these runs do not show."
+        f"Under {', '.join(short)} the best is {deepest}-PI, the largest depth tried: these "
+        "runs do not show whether still deeper lookahead costs more again."
     )
 
 
-def exceptions_to_the_headline(experiments: Experiments) -> str:
-    """Which adaptive settings need more queries than the best fixed depth under the headline's convention, and why."""
+def settings_above_best_fixed(experiments: Experiments) -> str:
+    """Name the adaptive settings that need more queries than the best fixed depth, and why (headline convention)."""
     maze = experiments["maze"]
     best = cheapest(method_runs(maze.records, FIXED), HEADLINE)
     if best is None:
         return ""
-    dearer = [one for one in method_runs(maze.records, *ADAPTIVE) if cost_ratio(one, best, HEADLINE).value > 1.0]
-    return " ".join(_why_dearer(one, best) for one in dearer)
+    above = [one for one in method_runs(maze.records, *ADAPTIVE) if cost_ratio(one, best, HEADLINE).value > 1.0]
+    return " ".join(_why_above(one, best) for one in above)
 
 
-def _why_dearer(one: MethodRuns, best: MethodRuns) -> str:
+def _why_above(one: MethodRuns, best: MethodRuns) -> str:
     each = (one.totals(HEADLINE) / _passes(one)).mean() / (best.totals(HEADLINE) / _passes(best)).mean()
     text = (
-        f"Under {HEADLINE} {one.label} is an exception: {one.iterations().mean():.1f} iterations against "
+        f"Under {HEADLINE} {one.label} needs more queries: {one.iterations().mean():.1f} iterations against "
         f"{best.iterations().mean():.1f} of {best.label}, at {each:.2f} of its queries a pass."
     )
     if one.group == "tlpi" and one.lookahead == 2:
-        text += " Theorem 1 promises TLPI(γ²) no more than the speed of PI."
+        text += " Theorem 1 guarantees TLPI(γ²) only the speed of PI."
     return text
 
 
@@ -55,7 +55,7 @@ def _passes(method: MethodRuns) -> np.ndarray:
 
 
 def prior_against_exact(group: str) -> Callable[[Experiments], str]:
-    """What a prior other than V* costs: iterations beside those of the same rules with V*, and its own price."""
+    """Return a function that says what a prior other than V* costs: more iterations, and its own queries."""
 
     def explain(experiments: Experiments) -> str:
         records = experiments["maze"].records
@@ -64,7 +64,7 @@ def prior_against_exact(group: str) -> Callable[[Experiments], str]:
         if not pairs:
             return ""
         ours, theirs = zip(*pairs, strict=True)
-        text = f"With these priors the rules need {_iterations(ours)} iterations, with V* {_iterations(theirs)}"
+        text = f"With these priors the methods need {_iterations(ours)} iterations, with V* {_iterations(theirs)}"
         plain = [one for one in method_runs(records, FIXED) if one.lookahead == 1]
         text += f" (PI: {plain[0].iterations().mean():.1f})" if plain else ""
         return f"{text}.{_left_over(ours, plain)}{_price(ours)}"
@@ -73,7 +73,7 @@ def prior_against_exact(group: str) -> Callable[[Experiments], str]:
 
 
 def _rule(method: MethodRuns) -> tuple[object, ...]:
-    """The setting of a rule whatever its prior."""
+    """Return the setting of a method without its prior."""
     record = _any(method)
     return record.parameters.get("kappa_power"), *sorted(record.budgets.items())
 
@@ -87,7 +87,7 @@ def _iterations(methods: Sequence[MethodRuns]) -> str:
 
 
 def _left_over(ours: Sequence[MethodRuns], plain: Sequence[MethodRuns]) -> str:
-    """How far the values of a few passes of PI still are from V*, as PI's own runs show it."""
+    """Say how far the values after a few passes of PI still are from V*."""
     counts = sorted({int(_any(one).parameters["few"]) for one in ours if "few" in _any(one).parameters})
     if not counts or not plain:
         return ""
@@ -97,12 +97,12 @@ def _left_over(ours: Sequence[MethodRuns], plain: Sequence[MethodRuns]) -> str:
         left.append(100.0 * float(np.mean(shares)))
     return (
         f" After {_span(counts, '{}')} passes of PI the largest distance to V* is still {_span(left, '{:.0f}%')} of "
-        "what it was at the start, so the distance to such values says little about where V* is far."
+        "what it was at the start, so the distance to this prior says little about the distance to V*."
     )
 
 
 def _price(ours: Sequence[MethodRuns]) -> str:
-    """The share of all queries that went into the prior, where it is paid for."""
+    """Say which share of all queries went into the prior, where its cost is counted."""
     shares = []
     for one in ours:
         runs = one.runs.values()
@@ -112,7 +112,8 @@ def _price(ours: Sequence[MethodRuns]) -> str:
 
 
 def _span(numbers: Sequence[float], form: str) -> str:
-    """
+    """Format the smallest and the largest number.
+
     >>> _span([1.04, 2.0], "{:.1f}"), _span([3, 3], "{}")
     ('1.0 to 2.0', '3')
     """

@@ -1,4 +1,4 @@
-"""The paper's formulas, in its symbols: what Table 1 and Theorems 1 and 2 say an algorithm may need.
+"""The paper's bounds on iterations and queries: Table 1 and Theorems 1 and 2, in its symbols.
 
     c(h) = A + A² + … + A^h                                 queries of one lookahead of h steps by a full A-ary tree
     iterations ≤ ⌈ S (A−1) log(1/(1−γ)) / log(1/κ) ⌉        for a method that contracts by κ in every iteration
@@ -18,7 +18,7 @@ NEVER = math.inf
 
 
 def tree_queries(num_actions: int, depth: int) -> int:
-    """c(h): nodes of a full tree, the example of the paper's Definition 2.1.
+    """Return c(h), the number of nodes of a full tree (the example of the paper's Definition 2.1).
 
     >>> [tree_queries(2, h) for h in (1, 2, 3)]
     [2, 6, 14]
@@ -27,7 +27,7 @@ def tree_queries(num_actions: int, depth: int) -> int:
 
 
 def iteration_bound(num_states: int, num_actions: int, discount: float, contraction: float) -> float:
-    """Most iterations that a method with this contraction per iteration can need.
+    """Return the most iterations that a method with this contraction per iteration can need.
 
     >>> iteration_bound(num_states=10, num_actions=2, discount=0.5, contraction=0.25)
     5
@@ -41,17 +41,17 @@ def iteration_bound(num_states: int, num_actions: int, discount: float, contract
 
 
 def fixed_iteration_cost(num_states: int, num_actions: int, depth: int) -> int:
-    """S · c(h): one iteration of h-PI."""
+    """Return S · c(h), the queries of one iteration of h-PI."""
     return num_states * tree_queries(num_actions, depth)
 
 
 def threshold_iteration_cost(num_states: int, num_actions: int, depth: int, deep_states: int) -> int:
-    """S · (c(1) + θ c(h)) with θ S deep states: one iteration of TLPI, Theorem 1."""
+    """Return S · (c(1) + θ c(h)) with θ S deep states, the queries of one iteration of TLPI (Theorem 1)."""
     return num_states * tree_queries(num_actions, 1) + deep_states * tree_queries(num_actions, depth)
 
 
 def quantile_iteration_cost(num_states: int, num_actions: int, budgets: Mapping[int, float]) -> int:
-    """S · Σ θ_h c(h) with θ_1 = 1, each budget rounded up to whole states: one iteration of QLPI, Theorem 2."""
+    """Return S · Σ θ_h c(h), θ_1 = 1, budgets rounded up to whole states: one iteration of QLPI (Theorem 2)."""
     deep = sum(
         math.ceil(share * num_states - 1e-9) * tree_queries(num_actions, depth)
         for depth, share in budgets.items()
@@ -61,7 +61,7 @@ def quantile_iteration_cost(num_states: int, num_actions: int, budgets: Mapping[
 
 
 def iteration_cost(record: Record, deep_states: int) -> int:
-    """The paper's cost of one iteration for the method of this record; `deep_states` is TLPI's θ S."""
+    """Return the paper's cost of one iteration for the method of a record; `deep_states` is TLPI's θ S."""
     states, actions, depth = record.num_states, record.num_actions, record.lookahead
     if record.group == "tlpi":
         return threshold_iteration_cost(states, actions, depth, deep_states)

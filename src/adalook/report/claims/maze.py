@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from adalook.report.claims import explanations as reasons
+from adalook.report.claims import explanations
 from adalook.report.claims.verdicts import (
     NO_RUNS,
     SIMILAR,
@@ -50,12 +50,12 @@ def _larger_depth_fewer_iterations(experiments: Experiments) -> list[ConventionV
     for shallow, deep in pairwise(fixed):
         seeds = common_seeds(shallow, deep)
         gaps.append(difference(deep.iterations(seeds), shallow.iterations(seeds)))
-    figures = ", ".join(f"{c.label} {c.iterations().mean():.1f}" for c in fixed)
-    return alike((grade_intervals(gaps, lambda gap: gap.below_zero), f"mean iterations {figures}"))
+    numbers = ", ".join(f"{c.label} {c.iterations().mean():.1f}" for c in fixed)
+    return alike((grade_intervals(gaps, lambda gap: gap.below_zero), f"mean iterations {numbers}"))
 
 
 def _trade_off(experiments: Experiments) -> list[ConventionVerdict]:
-    """The best depth is neither the first nor the last, and both ends are worse beyond doubt."""
+    """Check that the best depth is neither the first nor the last, and that both ends are significantly worse."""
     fixed = method_runs(experiments["maze"].records, FIXED)
 
     def check(convention: Convention) -> Finding:
@@ -65,7 +65,7 @@ def _trade_off(experiments: Experiments) -> list[ConventionVerdict]:
         ends = (fixed[0], fixed[-1])
         ratios = [cost_ratio(end, best, convention) for end in ends]
         found = grade_intervals(ratios, lambda gap: gap.low > 1.0)
-        if best in ends and found.verdict is not Verdict.NOT_TESTED:  # one end is dearer than the other: no trade-off
+        if best in ends and found.verdict is not Verdict.NOT_TESTED:  # the best is one of the ends: no trade-off
             found = Grade(Verdict.FAILS, found.score)
         texts = ", ".join(f"{end.label} {interval(gap)}" for end, gap in zip(ends, ratios, strict=True))
         return found, f"over {_name(best, fixed, convention)}: {texts}"
@@ -88,7 +88,7 @@ def _pi_worse(experiments: Experiments) -> list[ConventionVerdict]:
 
 
 def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
-    """κ ≤ γ is sure in every state, so "much smaller" has to mean more: at most γ², what two steps would guarantee."""
+    """Check how many states contract by γ² or better in one step; κ ≤ γ is guaranteed in every state."""
     histograms = [
         record.effective_lookahead
         for record in experiments["maze"].records
@@ -108,25 +108,25 @@ def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
     return alike((found, ", ".join(texts)))
 
 
-def _rivals(maze: ExperimentData) -> list[tuple[MethodRuns, MethodRuns]]:
-    """Each TLPI(γ^h) beside h-PI."""
+def _tlpi_and_hpi(maze: ExperimentData) -> list[tuple[MethodRuns, MethodRuns]]:
+    """Pair each TLPI(γ^h) with h-PI."""
     fixed = {method.lookahead: method for method in method_runs(maze.records, FIXED)}
     return [(one, fixed[one.lookahead]) for one in method_runs(maze.records, "tlpi") if one.lookahead in fixed]
 
 
 def _tlpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     gaps = {}
-    for one, rival in _rivals(experiments["maze"]):
+    for one, rival in _tlpi_and_hpi(experiments["maze"]):
         seeds = common_seeds(one, rival)
         gaps[one.label] = ratio(one.iterations(seeds), rival.iterations(seeds))
     return alike((grade_intervals(gaps.values(), as_good), f"iterations over those of h-PI: {_list(gaps)}"))
 
 
 def _tlpi_cheaper(experiments: Experiments) -> list[ConventionVerdict]:
-    rivals = _rivals(experiments["maze"])
+    pairs = _tlpi_and_hpi(experiments["maze"])
 
     def check(convention: Convention) -> Finding:
-        gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in rivals}
+        gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in pairs}
         return grade_intervals(gaps.values(), _cheaper), f"queries over those of h-PI: {_list(gaps)}"
 
     return under_each(check)
@@ -135,7 +135,7 @@ def _tlpi_cheaper(experiments: Experiments) -> list[ConventionVerdict]:
 def _against_best_fixed(
     *groups: str, passes: Passes, rate: Callable[[Sequence[bool]], Grade] = grade, together: bool = False
 ) -> Callable[[Experiments], list[ConventionVerdict]]:
-    """Queries of every setting of the groups over those of the best fixed depth, under each convention."""
+    """Return a check of every setting of the groups against the best fixed depth, under each convention."""
 
     def check(experiments: Experiments) -> list[ConventionVerdict]:
         maze = experiments["maze"]
@@ -160,12 +160,12 @@ def _one_is_enough(passed: Sequence[bool]) -> Grade:
 
 
 def as_good(gap: Estimate) -> bool:
-    """No more than 10% dearer, beyond doubt."""
+    """Whether the whole interval is at most 10% above the other method's cost."""
     return gap.high <= SIMILAR
 
 
 def _cheaper(gap: Estimate) -> bool:
-    """Fewer queries, beyond doubt."""
+    """Whether the whole interval is below the other method's cost."""
     return gap.high < 1.0
 
 
@@ -201,12 +201,12 @@ def _robust(experiments: Experiments) -> list[ConventionVerdict]:
         best = cheapest(fixed, convention)
         assert best is not None  # there are some
         worst = max((cost_ratio(one, best, convention) for one in adaptive), key=lambda gap: gap.value)
-        figures = (
+        numbers = (
             f"worst over best setting: {spread['adaptive']:.2f} adaptive, {spread['fixed']:.2f} fixed; "
             f"worst adaptive over {_name(best, fixed, convention)}: {interval(worst)}"
         )
         narrower = spread["adaptive"] < spread["fixed"]
-        return grade_intervals([worst], as_good, rate=lambda passed: grade([narrower, *passed])), figures
+        return grade_intervals([worst], as_good, rate=lambda passed: grade([narrower, *passed])), numbers
 
     return under_each(check)
 
@@ -214,14 +214,14 @@ def _robust(experiments: Experiments) -> list[ConventionVerdict]:
 def _wlpi_lowest(experiments: Experiments) -> list[ConventionVerdict]:
     maze = experiments["maze"]
     methods = method_runs(maze.records)
-    waves = [method for method in methods if method.group == "wlpi"]
+    wlpi = [method for method in methods if method.group == "wlpi"]
     others = [method for method in methods if method.group != "wlpi"]
 
     def check(convention: Convention) -> Finding:
         best = cheapest(others, convention)
-        if best is None or not waves:
+        if best is None or not wlpi:
             return NO_RUNS
-        gaps = {one.label: cost_ratio(one, best, convention) for one in waves}
+        gaps = {one.label: cost_ratio(one, best, convention) for one in wlpi}
         found = grade_intervals(gaps.values(), lambda gap: gap.high <= 1.0)
         return found, f"{_list(gaps)} of {_name(best, others, convention)}"
 
@@ -251,11 +251,11 @@ CLAIMS = (
     Claim(
         "trade-off",
         "Maze, Fixed lookahead; Figure 5, first panel",
-        "Fixed depth is a trade-off: both the shortest and the longest lookahead are dearer than the best.",
+        "Fixed depth is a trade-off: both the shortest and the longest lookahead cost more than the best.",
         "Queries over those of the best fixed depth: the whole interval above 1, at both ends.",
         ("maze",),
         _trade_off,
-        explain=reasons.depths_end_too_soon,
+        explain=explanations.best_depth_is_largest_tried,
     ),
     Claim(
         "pi-worse",
@@ -264,14 +264,14 @@ CLAIMS = (
         "Queries of PI over those of the best fixed depth: the whole interval above 1.",
         ("maze",),
         _pi_worse,
-        "Where an evaluation costs little beside the lookahead, PI itself is the best fixed depth.",
+        "Where an evaluation costs little compared with the lookahead, PI itself is the best fixed depth.",
     ),
     Claim(
         "contract-faster",
         "Maze, TLPI; Figure 4",
         "One step contracts much more than by γ in roughly 90% of the states.",
-        "Share of the states with effective lookahead of at least 2 (κ ≤ γ²; κ ≤ γ is sure), mean over PI's iterations "
-        "and seeds: at least 85% (in part: at least half).",
+        "Share of the states with effective lookahead of at least 2 (κ ≤ γ²; κ ≤ γ is guaranteed), mean over PI's "
+        "iterations and seeds: at least 85% (in part: at least half).",
         ("maze",),
         _contract_faster,
     ),
@@ -282,8 +282,8 @@ CLAIMS = (
         "Iterations over those of h-PI, paired: the whole interval at or below 1.10, for each h.",
         ("maze",),
         _tlpi_iterations,
-        "h-PI deepens every state, so states that are near the optimum anyway get further than its bound asks; "
-        "TLPI does only what κ asks.",
+        "h-PI looks h steps ahead in every state, so states near the optimum contract by more than its bound "
+        "guarantees; TLPI only guarantees κ.",
     ),
     Claim(
         "tlpi-cheaper",
@@ -325,7 +325,7 @@ CLAIMS = (
         "Queries, the aggregated solve included, over those of the same QLPI with V*: between 1 and 1.25 for every k.",
         ("maze",),
         _slightly_worse,
-        explain=reasons.prior_against_exact("aggregated"),
+        explain=explanations.prior_against_exact("aggregated"),
     ),
     Claim(
         "aggregation-as-best",
@@ -334,16 +334,16 @@ CLAIMS = (
         f"{AS_GOOD} The aggregated solve is included.",
         ("maze",),
         _against_best_fixed("aggregated", passes=as_good),
-        explain=reasons.prior_against_exact("aggregated"),
+        explain=explanations.prior_against_exact("aggregated"),
     ),
     Claim(
         "better-than-fixed",
-        "Maze, summary; the headline of this reproduction",
+        "Maze, summary; the main claim",
         "TLPI and QLPI need no more queries than the best fixed lookahead, with all tested settings.",
         "Mean queries over those of the best fixed depth: at most 1, for every setting.",
         ("maze",),
         _against_best_fixed(*ADAPTIVE, passes=lambda gap: gap.value <= 1.0),
-        explain=reasons.exceptions_to_the_headline,
+        explain=explanations.settings_above_best_fixed,
     ),
     Claim(
         "robust",
@@ -361,7 +361,7 @@ CLAIMS = (
         f"{AS_GOOD} The iterations spent on the prior are included.",
         ("maze",),
         _against_best_fixed("few", passes=as_good),
-        explain=reasons.prior_against_exact("few"),
+        explain=explanations.prior_against_exact("few"),
     ),
     Claim(
         "similar-task-prior",
@@ -370,11 +370,11 @@ CLAIMS = (
         f"{AS_GOOD} The other task counts as solved already.",
         ("maze",),
         _against_best_fixed("similar", passes=as_good),
-        explain=reasons.prior_against_exact("similar"),
+        explain=explanations.prior_against_exact("similar"),
     ),
     Claim(
         "wlpi-lowest",
-        "Discussion (can one do without prior knowledge?); ours",
+        "Discussion (can one do without prior knowledge?); this project",
         "On the default maze WLPI, without any prior, needs no more queries than any other method and setting.",
         "Queries over those of the cheapest other, picked in hindsight: the whole interval at or below 1.",
         ("maze",),

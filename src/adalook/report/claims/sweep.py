@@ -1,8 +1,8 @@
-"""The paper's open question on mazes of many sizes and discounts: can an adaptive horizon always beat a fixed one?
+"""Claims about mazes of many sizes and discounts: can an adaptive horizon always beat a fixed one?
 
 A cell is a size and a discount. Its few seeds are too few for an interval of their own, so what is tested is the
-geometric mean over all cells and seeds, each run over its rival's on the same maze. The same size and seed give the
-same maze whatever the discount, so mazes are what the bootstrap draws, with all their discounts.
+geometric mean over all cells and seeds, each run over the reference method's on the same maze. The same size and seed
+give the same maze whatever the discount, so mazes are what the bootstrap draws, with all their discounts.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from adalook.report.data.statistics import Estimate, geometric_mean
 
 Cell = tuple[float, ...]
 Grid = Mapping[Cell, list[MethodRuns]]
-Rival = Callable[[list[MethodRuns], Convention], MethodRuns | None]
-"""Picks, among the contenders of a cell, whom the others are compared with."""
+Reference = Callable[[list[MethodRuns], Convention], MethodRuns | None]
+"""Picks, among the methods of a cell, the one that the others are compared with."""
 TOGETHER = 0.95
 """Confidence of the intervals of all settings together, where one good setting is enough (Bonferroni)."""
 
 
 def cells(sweep: ExperimentData) -> dict[Cell, list[MethodRuns]]:
-    """Contenders by (size, discount); cells without a fixed depth to compare with are left out."""
+    """Return method runs by (size, discount); cells without a fixed depth to compare with are left out."""
     found = {cell: method_runs(records) for cell, records in by_model(sweep.records, "size", "discount").items()}
     return {cell: there for cell, there in found.items() if any(one.group == FIXED for one in there)}
 
@@ -63,7 +63,7 @@ def best_fixed(there: list[MethodRuns], convention: Convention) -> MethodRuns:
 
 
 def adaptive_ratios(sweep: ExperimentData, convention: Convention) -> dict[str, dict[Cell, Estimate]]:
-    """Queries over those of the cell's best fixed depth, for each adaptive method in each cell."""
+    """Return the queries of each adaptive method in each cell over those of the cell's best fixed depth."""
     ratios: dict[str, dict[Cell, Estimate]] = {}
     for cell, there in cells(sweep).items():
         best = best_fixed(there, convention)
@@ -74,8 +74,8 @@ def adaptive_ratios(sweep: ExperimentData, convention: Convention) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One setting against its rivals: by the means of each cell, and over all cells and seeds."""
+class RelativeCost:
+    """The cost of one setting over that of a reference method, in each cell and over all cells and seeds."""
 
     label: str
     by_cell: Mapping[Cell, float]
@@ -85,12 +85,14 @@ class Standing:
         return {cell for cell, gap in self.by_cell.items() if good(gap)}
 
 
-def standing(label: str, grid: Grid, rival: Rival, convention: Convention, confidence: float = TOGETHER) -> Standing:
-    """How one setting fares; cells without it, or without a rival, are left out."""
+def relative_cost(
+    label: str, grid: Grid, reference: Reference, convention: Convention, confidence: float = TOGETHER
+) -> RelativeCost:
+    """Compare one setting with a reference method; cells without one of the two are left out."""
     by_cell: dict[Cell, float] = {}
     logs: dict[tuple[float, int], list[float]] = {}
     for cell, there in grid.items():
-        other, own = rival(there, convention), [one for one in there if one.label == label]
+        other, own = reference(there, convention), [one for one in there if one.label == label]
         if other is None or not own:
             continue
         by_cell[cell] = cost_ratio(own[0], other, convention).value
@@ -99,11 +101,11 @@ def standing(label: str, grid: Grid, rival: Rival, convention: Convention, confi
         for seed, share in zip(seeds, shares, strict=True):
             logs.setdefault((cell[0], seed), []).append(float(share))
     each_maze = [math.exp(np.mean(shares)) for shares in logs.values()]
-    return Standing(label, by_cell, geometric_mean(each_maze, confidence))
+    return RelativeCost(label, by_cell, geometric_mean(each_maze, confidence))
 
 
 def edge_cells(grid: Grid, convention: Convention) -> list[Cell]:
-    """Cells whose best fixed depth is the largest tried, so that a still larger one may be better still."""
+    """Return the cells whose best fixed depth is the largest tried, so that a larger one may be better still."""
     return [cell for cell, there in grid.items() if largest_tried(best_fixed(there, convention), there)]
 
 
@@ -119,11 +121,11 @@ def _depth_depends(experiments: Experiments) -> list[ConventionVerdict]:
         labels = _everywhere(grid, FIXED)
         if len(grid) < 2 or not labels:
             return NO_RUNS
-        found = [standing(label, grid, best_fixed, convention) for label in labels]
+        found = [relative_cost(label, grid, best_fixed, convention) for label in labels]
         single = min(found, key=lambda one: one.pooled.value)
         mildest = min(max(one.by_cell.values()) for one in found)
         depths = sorted({best_fixed(there, convention).lookahead for there in grid.values()})
-        figures = (
+        numbers = (
             f"best depth from {depths[0]} to {depths[-1]} over {len(grid)} cells; the best single choice, "
             f"{single.label}, costs {interval(single.pooled)} times the best over all; every single choice costs "
             f"{mildest:.2f} times the best or more in some cell{_edge(grid, convention)}"
@@ -132,25 +134,25 @@ def _depth_depends(experiments: Experiments) -> list[ConventionVerdict]:
         verdict = grade_intervals(
             [single.pooled], lambda gap: gap.low > 1.0, rate=lambda passed: grade([differ, never_close and all(passed)])
         )
-        return verdict, figures
+        return verdict, numbers
 
     return under_each(check)
 
 
 def _everywhere(grid: Grid, *groups: str) -> list[str]:
-    """Labels of some groups that were run in every cell, in their order."""
+    """Return the labels of some groups that were run in every cell, in their order."""
     by_cell = [[one.label for one in there if one.group in groups] for there in grid.values()]
     return [label for label in by_cell[0] if all(label in there for there in by_cell)] if by_cell else []
 
 
-def _cheapest_but_wave(there: list[MethodRuns], convention: Convention) -> MethodRuns | None:
+def _cheapest_but_wlpi(there: list[MethodRuns], convention: Convention) -> MethodRuns | None:
     return cheapest([one for one in there if one.group != "wlpi"], convention)
 
 
-def _held_against(
-    rival: Rival, good: Callable[[float], bool], fits: Callable[[MethodRuns], bool]
+def _compared_with(
+    reference: Reference, good: Callable[[float], bool], fits: Callable[[MethodRuns], bool]
 ) -> Callable[[Experiments], list[ConventionVerdict]]:
-    """Settings that fit, against a rival in every cell: is there one that is good over all and in every cell?"""
+    """Return a check for a setting that is good against the reference, over all cells and in every one."""
 
     def check(experiments: Experiments) -> list[ConventionVerdict]:
         grid = cells(experiments["sweep"])
@@ -158,7 +160,7 @@ def _held_against(
         confidence = 1.0 - (1.0 - TOGETHER) / max(1, len(labels))
 
         def under(convention: Convention) -> Finding:
-            found = [standing(label, grid, rival, convention, confidence) for label in labels]
+            found = [relative_cost(label, grid, reference, convention, confidence) for label in labels]
             if not found:
                 return NO_RUNS
             best = min(found, key=lambda one: (-_rank(one, grid, good), one.pooled.value))
@@ -168,20 +170,22 @@ def _held_against(
                 lambda gap: good(gap.high),
                 rate=lambda passed: Grade(_verdict(found, passed, grid, good), score),
             )
-            return verdict, _figures(found, best, grid, good) + _edge(grid, convention)
+            return verdict, _numbers(found, best, grid, good) + _edge(grid, convention)
 
         return under_each(under)
 
     return check
 
 
-def _rank(one: Standing, grid: Grid, good: Callable[[float], bool]) -> float:
-    """The share of the cells that are good, below that of any setting that is good over all if it is not."""
+def _rank(one: RelativeCost, grid: Grid, good: Callable[[float], bool]) -> float:
+    """Return a setting's share of good cells, less 1 if it is not good over all cells together."""
     return len(one.good_cells(good)) / len(grid) - (0.0 if good(one.pooled.high) else 1.0)
 
 
-def _verdict(found: Sequence[Standing], passed: Sequence[bool], grid: Grid, good: Callable[[float], bool]) -> Verdict:
-    """One setting good over all, and in every cell: holds; in half of them at least: in part."""
+def _verdict(
+    found: Sequence[RelativeCost], passed: Sequence[bool], grid: Grid, good: Callable[[float], bool]
+) -> Verdict:
+    """Return 'holds' if one setting is good over all and in every cell, 'in part' if in half of them."""
     shares = [len(one.good_cells(good)) / len(grid) for one, over_all in zip(found, passed, strict=True) if over_all]
     best = max(shares, default=0.0)
     if best == 1.0:
@@ -189,7 +193,7 @@ def _verdict(found: Sequence[Standing], passed: Sequence[bool], grid: Grid, good
     return Verdict.IN_PART if best >= IN_PART_SHARE else Verdict.FAILS
 
 
-def _figures(found: Sequence[Standing], best: Standing, grid: Grid, good: Callable[[float], bool]) -> str:
+def _numbers(found: Sequence[RelativeCost], best: RelativeCost, grid: Grid, good: Callable[[float], bool]) -> str:
     texts = [
         f"{one.label} {interval(one.pooled)} over all, good in {len(one.good_cells(good))} of {len(one.by_cell)} cells "
         f"({min(one.by_cell.values()):.2f} to {max(one.by_cell.values()):.2f})"
@@ -204,11 +208,11 @@ def _figures(found: Sequence[Standing], best: Standing, grid: Grid, good: Callab
     return "; ".join(texts)
 
 
-def _adaptive(method: MethodRuns) -> bool:
+def _is_adaptive(method: MethodRuns) -> bool:
     return method.group != FIXED
 
 
-def _wave(method: MethodRuns) -> bool:
+def _is_wlpi(method: MethodRuns) -> bool:
     return method.group == "wlpi"
 
 
@@ -225,7 +229,7 @@ CLAIMS = (
         "Maze, summary: the burden of finding the best fixed horizon for a given environment",
         "Which fixed depth is best depends on the environment.",
         "Over all sizes and discounts the best depth differs, and every single depth costs more than 1.10 times the "
-        "best in some cell and, over all, more beyond doubt (in part: only one of the two). Best depths are picked in "
+        "best in some cell and, over all, significantly more (in part: only one of the two). Best depths are picked in "
         "hindsight.",
         ("sweep",),
         _depth_depends,
@@ -236,7 +240,7 @@ CLAIMS = (
         "An adaptive method matches the best fixed depth of every size and discount.",
         ONE_SETTING.format(limit="at or below 1.10"),
         ("sweep",),
-        _held_against(best_fixed, lambda gap: gap <= SIMILAR, _adaptive),
+        _compared_with(best_fixed, lambda gap: gap <= SIMILAR, _is_adaptive),
     ),
     Claim(
         "adaptive-always-better",
@@ -244,16 +248,16 @@ CLAIMS = (
         "The best fixed depth can always be outperformed by adaptive lookahead.",
         ONE_SETTING.format(limit="below 1"),
         ("sweep",),
-        _held_against(best_fixed, lambda gap: gap < 1.0, _adaptive),
+        _compared_with(best_fixed, lambda gap: gap < 1.0, _is_adaptive),
     ),
     Claim(
         "wlpi-lowest-elsewhere",
-        "Discussion (can one do without prior knowledge?); ours",
+        "Discussion (can one do without prior knowledge?); this project",
         "On mazes of other sizes and discounts, too, WLPI needs no more queries than any other method and setting.",
         "The geometric mean of WLPI's queries over those of each cell's cheapest other, picked in hindsight, has its "
         "whole interval at or below 1, and so is the mean in every cell (in part: in at least half of the cells). "
-        "WLPI's count is the same under tree, root and shared; like for like is shared.",
+        "WLPI's count is the same under tree, root and shared; shared is the like-for-like comparison.",
         ("sweep",),
-        _held_against(_cheapest_but_wave, lambda gap: gap <= 1.0, _wave),
+        _compared_with(_cheapest_but_wlpi, lambda gap: gap <= 1.0, _is_wlpi),
     ),
 )

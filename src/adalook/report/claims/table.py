@@ -24,7 +24,7 @@ from adalook.report.claims.verdicts import (
     Verdict,
     overall,
 )
-from adalook.report.data.records import CONVENTIONS, HEADLINE
+from adalook.report.data.records import CONVENTIONS, COUNTING, HEADLINE
 
 CLAIMS: tuple[Claim, ...] = (*chain.CLAIMS, *theory.CLAIMS, *maze.CLAIMS, *sweep.CLAIMS)
 
@@ -75,7 +75,7 @@ def _conventions(verdicts: Sequence[ConventionVerdict]) -> str:
 def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
     """Return the claims as Markdown: the table of verdicts, and below it every test with its numbers."""
     lines = [
-        f"Queries are counted in {len(CONVENTIONS)} ways; {HEADLINE} is the headline. {RULE} Brackets are 95% "
+        f"{COUNTING} Of these {len(CONVENTIONS)} ways of counting {HEADLINE} is the headline. {RULE} Brackets are 95% "
         "bootstrap intervals over seeds. The best fixed depth is picked in hindsight, for each way of counting.",
         "",
         f"| | Paper | Claim | {HEADLINE} | All ways | Remark |",
@@ -89,9 +89,9 @@ def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
     for number, claim in enumerate(claims, start=1):
         lines += ["", f"### {number}. {claim.claim}", "", f"*{claim.paper_place}.* Test: {claim.test}", ""]
         if claim.verdicts:
-            lines += ["| Queries counted by | Verdict | Passed | Figures |", "|---|---|---|---|"]
+            lines += ["| Queries counted by | Verdict | Passed | Numbers |", "|---|---|---|---|"]
             lines += [
-                f"| {j.convention} | {j.verdict.value} | {j.score} | {_cell(j.figures)} |" for j in claim.verdicts
+                f"| {v.convention} | {v.verdict.value} | {v.score} | {_cell(v.numbers)} |" for v in claim.verdicts
             ]
         else:
             lines.append("Not tested: the experiment is not among the results.")

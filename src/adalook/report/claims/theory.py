@@ -1,4 +1,4 @@
-"""What the paper proves, measured on every run of the chain, the maze and the sweep."""
+"""Claims that the paper proves, measured on every run of the chain, the maze and the sweep."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _records(experiments: Experiments, *groups: str) -> list[Record]:
 
 
 def _contractions(record: Record) -> list[float]:
-    """‖V* − V^{π_{t+1}}‖ / ‖V* − V^{π_t}‖ for each iteration."""
+    """Return ‖V* − V^{π_{t+1}}‖ / ‖V* − V^{π_t}‖ for each iteration."""
     pairs = zip(record.distance[:-1], record.distance[1:], strict=True)
     return [float(after / before) for before, after in pairs if before > SETTLED]
 
 
 def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[ConventionVerdict]]:
-    """Does the distance shrink at least by γ^h in every iteration?"""
+    """Return a check that the distance to V* shrinks at least by γ^h in every iteration."""
 
     def check(experiments: Experiments) -> list[ConventionVerdict]:
         passed = []
@@ -98,7 +98,7 @@ def _where(record: Record) -> tuple[object, ...]:
 
 
 def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
-    """Queries of the dearest iteration over the theorem's bound; θ^(κ) is the largest share of deep states."""
+    """Return a check of the most expensive iteration against the theorem's bound on its queries."""
 
     def check(experiments: Experiments) -> list[ConventionVerdict]:
         def under(improvement: str) -> Finding:
@@ -108,7 +108,7 @@ def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
                 for record in _records(experiments, group)
             ]
             passed = [share <= 1.0 + ROUNDING for share in shares]
-            return grade(passed), f"dearest iteration {max(shares, default=0.0):.2f} of the bound"
+            return grade(passed), f"most expensive iteration {max(shares, default=0.0):.2f} of the bound"
 
         return under_each_lookahead(under)
 
@@ -147,8 +147,8 @@ CLAIMS = (
         "‖V* − V^π‖ shrinks at least by κ = γ^h in every iteration of every TLPI run.",
         EVERYWHERE,
         _contraction(("tlpi",)),
-        "A deep state may count on a step that its shallow neighbour does not take, so depths that differ between "
-        "neighbours guarantee less than the proof says.",
+        "The lookahead of a deep state may rely on an action that a shallow neighbour does not choose, so with depths "
+        "that differ between neighbours the contraction can be weaker than κ.",
     ),
     Claim(
         "theorem-1-iterations",
@@ -171,7 +171,7 @@ CLAIMS = (
         "theorem-1-cost",
         "Theorem 1, Table 1",
         "An iteration of TLPI costs at most S(c(1) + θ c(h)), θ the largest share of deep states in the run.",
-        "Queries of the dearest iteration's lookahead are at most the bound, with c(h) = A + A² + … + A^h.",
+        "Queries of the most expensive iteration's lookahead are at most the bound, with c(h) = A + A² + … + A^h.",
         EVERYWHERE,
         _cost_bound("tlpi"),
     ),
@@ -187,7 +187,7 @@ CLAIMS = (
         "theorem-2-cost",
         "Theorem 2, Table 1",
         "An iteration of QLPI costs at most S · Σ θ_h c(h).",
-        "Queries of the dearest iteration's lookahead are at most the bound, budgets rounded up to whole states.",
+        "Queries of the most expensive iteration's lookahead are at most the bound (budgets rounded up to states).",
         EVERYWHERE,
         _cost_bound("qlpi"),
     ),

@@ -42,7 +42,7 @@ class ConventionVerdict:
 
     convention: str
     verdict: Verdict
-    figures: str
+    numbers: str
     score: str = ""
     """In how many cases the test was passed, such as '9 of 10'."""
 
@@ -90,7 +90,7 @@ class Claim:
     note: str = field(default="")
     """What explains the verdict whenever the claim does not fully hold."""
     explain: Callable[[Experiments], str] = field(default=lambda experiments: "")
-    """What the data themselves have to say about the verdict, with their figures; empty if there is nothing to say."""
+    """Returns what the data say about the reasons for the verdict, or nothing."""
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:
@@ -116,7 +116,7 @@ NO_RUNS = (Grade(Verdict.NOT_TESTED, ""), "no such runs")
 """What is found where the experiment has nothing to test."""
 
 Finding = tuple[Grade, str]
-"""A grade and the figures it rests on."""
+"""A grade and the numbers it rests on."""
 
 
 def grade(passed: Iterable[bool]) -> Grade:
@@ -179,8 +179,8 @@ def under_each_lookahead(check: Callable[[str], Finding]) -> list[ConventionVerd
 
 
 def _convention_verdict(convention: str, found: Finding) -> ConventionVerdict:
-    (verdict, score), figures = found
-    return ConventionVerdict(convention, verdict, figures, score)
+    (verdict, score), numbers = found
+    return ConventionVerdict(convention, verdict, numbers, score)
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""A results folder of `adalook reproduce` -> an `ExperimentData`: what was run, what it cost, how it went.
+"""The results folder of `adalook reproduce`, read and checked: records, traces, models and times.
 
     experiment.json   settings, groups, versions and checksums; written last: without it nothing is read
     records.json      one record per job
@@ -11,10 +11,6 @@ Nothing is trusted before it is checked: an error names the file and what is wro
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,17 +21,17 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import FileError
+from adalook.report.data.files import ResultFormat
 from adalook.report.data.records import Damage, GroupStyle, Record, natural_number, read_group, read_record
 from adalook.report.data.solution import SavedLayout
 
-FORMAT = "adalook experiment"
-FORMAT_VERSION = 2
 MAKE_ONE = "make one with: adalook reproduce chain|maze|sweep --out DIRECTORY"
+FORMAT = ResultFormat("experiment", 2, "experiment.json", MAKE_ONE, "run the experiment again into an empty directory")
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What one job did, pass by pass; row t belongs to the policy that pass t started from."""
+    """The values, policy and depths of one job, pass by pass; row t is the policy that pass t started from."""
 
     values: FloatArray  # (passes, S)
     policy: IntArray  # (passes, S)
@@ -66,15 +62,15 @@ class ExperimentData:
     traces: Mapping[str, Trace]
 
     def trace(self, record: Record) -> Trace | None:
-        """What the job of this record did, or None if it kept no trace."""
+        """Return the trace of a record's job, or None if it kept none."""
         return None if record.trace is None else self.traces[record.trace]
 
     def model(self, record: Record) -> SavedModel | None:
-        """The maze this record was made on, or None if it was not kept."""
+        """Return the maze that a record was made on, or None if it was not kept."""
         return None if record.model_key is None else self.models.get(record.model_key)
 
     def select(self, group: str, **parameters: Any) -> list[Record]:
-        """The records of a group whose parameters have these values, by seed.
+        """Return the records of a group whose parameters have these values, by seed.
 
         >>> from pathlib import Path
         >>> empty = ExperimentData("maze", {}, {}, (), {}, {}, {})
@@ -110,8 +106,8 @@ def load_experiment(directory: str | Path) -> ExperimentData:
         raise FileError(
             f"{place / 'records.json'} is not complete", expected=f"{about['jobs']} records", got=len(records)
         )
-    arrays = _read_arrays(place / "traces.npz", sums) if "traces.npz" in sums else {}
-    described = _read_object(place / "models.json", sums) if (place / "models.json").exists() else {}
+    arrays = FORMAT.read_arrays(place / "traces.npz", sums) if "traces.npz" in sums else {}
+    described = FORMAT.read_object(place / "models.json", sums) if (place / "models.json").exists() else {}
     models = {
         key: _within(place / "models.json", key, partial(_model, key, words, arrays))
         for key, words in described.items()
@@ -132,50 +128,10 @@ def load_experiment(directory: str | Path) -> ExperimentData:
     )
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        unfinished = path.name == "experiment.json" and (path.parent / "journal.jsonl").exists()
-        raise FileError(
-            f"cannot read {path}",
-            got=getattr(error, "strerror", None) or error,
-            remedy="that run has not ended: start it again and it goes on" if unfinished else MAKE_ONE,
-        ) from error
-
-
-def _read_object(path: Path, sums: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    content = _read(path)
-    if sums is not None and path.name in sums:
-        _check_sum(path, content, sums)
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is damaged", expected="JSON", got=error, remedy=MAKE_ONE) from error
-    if not isinstance(found, dict):
-        raise FileError(f"{path} is damaged", expected="a JSON object", got=type(found).__name__, remedy=MAKE_ONE)
-    return found
-
-
-def _check_sum(path: Path, content: bytes, sums: Mapping[str, Any]) -> None:
-    if hashlib.sha256(content).hexdigest() != sums.get(path.name):
-        raise FileError(
-            f"{path} does not belong to the experiment.json beside it, or is damaged",
-            remedy="run the experiment again into an empty directory",
-        )
-
-
 def _read_about(place: Path) -> dict[str, Any]:
-    path = place / "experiment.json"
-    about = _read_object(path)
-    found = (about.get("format"), about.get("format_version"))
-    if found != (FORMAT, FORMAT_VERSION):
-        raise FileError(
-            f"{path} is no experiment that this version reads",
-            expected=f"format '{FORMAT}', version {FORMAT_VERSION}",
-            got=f"{found[0]!r}, version {found[1]!r}",
-            remedy=MAKE_ONE,
-        )
+    path = place / FORMAT.index
+    unfinished = not path.exists() and (place / "journal.jsonl").exists()
+    about = FORMAT.read_index(place, "that run has not ended: start it again and it goes on" if unfinished else "")
     kinds: dict[str, type] = dict.fromkeys(("settings", "groups", "versions", "sha256"), dict)
     kinds |= {"experiment": str, "adalook_version": str, "jobs": int}
     for name, kind in kinds.items():
@@ -187,7 +143,7 @@ def _read_about(place: Path) -> dict[str, Any]:
 
 
 def _read_records(path: Path, sums: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> tuple[Record, ...]:
-    found = _read_object(path, sums).get("records")
+    found = FORMAT.read_object(path, sums).get("records")
     if not isinstance(found, list):
         raise FileError(f"{path} is damaged", expected="a list of records", got=type(found).__name__)
     records = tuple(
@@ -200,20 +156,10 @@ def _read_records(path: Path, sums: Mapping[str, Any], groups: Mapping[str, Grou
     return records
 
 
-def _read_arrays(path: Path, sums: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    content = _read(path)
-    _check_sum(path, content, sums)
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error
-
-
 def _read_times(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
-    times = _read_object(path)
+    times = FORMAT.read_object(path)
     for job, seconds in times.items():
         if not isinstance(seconds, int | float) or not 0.0 <= seconds < float("inf"):
             raise FileError(f"{path} is damaged", expected="seconds per job", got=f"{seconds!r} for {job!r}")
@@ -221,7 +167,7 @@ def _read_times(path: Path) -> dict[str, float]:
 
 
 def _within(path: Path, part: str, read: Callable[[], Any]) -> Any:
-    """Whatever goes wrong while a part is read is the file's fault, and the error says which part of which file."""
+    """Read a part of a file; whatever goes wrong is an error that names the file and the part."""
     try:
         return read()
     except Damage as damage:

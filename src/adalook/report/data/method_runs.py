@@ -1,4 +1,4 @@
-"""Records put together by what is compared: one contender is one method with its settings, on every seed."""
+"""The runs of one method with one setting on all seeds, and how methods are compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIKE_FOR_LIKE = Convention("shared", "simulated")
 
 @dataclass(frozen=True)
 class MethodRuns:
-    """Runs of one method with one setting, at most one per seed."""
+    """The runs of one method with one setting, at most one per seed."""
 
     group: str
     label: str
@@ -39,18 +39,18 @@ class MethodRuns:
         return sorted(self.runs)
 
     def totals(self, convention: Convention, seeds: Iterable[int] | None = None) -> FloatArray:
-        """Queries until convergence, (seeds,)."""
+        """Return the queries until convergence, (seeds,)."""
         wanted = self.seeds if seeds is None else seeds
         return np.array([self.runs[seed].total(*convention) for seed in wanted], np.float64)
 
     def iterations(self, seeds: Iterable[int] | None = None) -> FloatArray:
-        """Updates that changed the policy, (seeds,)."""
+        """Return the number of updates that changed the policy, (seeds,)."""
         wanted = self.seeds if seeds is None else seeds
         return np.array([self.runs[seed].iterations for seed in wanted], np.float64)
 
 
 def method_runs(records: Iterable[Record], *groups: str) -> list[MethodRuns]:
-    """Records of some groups (none: of all) by group and label, in the order of the paper's figure."""
+    """Group records (of some groups, or all) by method and setting, in the order of the paper's figure."""
     found: dict[tuple[str, str], dict[int, Record]] = {}
     for record in records:
         if not groups or record.group in groups:
@@ -60,7 +60,7 @@ def method_runs(records: Iterable[Record], *groups: str) -> list[MethodRuns]:
 
 
 def _sort_key(method: MethodRuns) -> tuple[int, tuple[float, ...], str]:
-    """By group, then by setting; QLPI's budgets from the largest to the smallest, as in the paper's figure."""
+    """Return a key that sorts by group, then by setting, with QLPI's budgets descending as in the paper."""
     parameters = next(iter(method.runs.values())).parameters
     setting = [float(parameters.get(name) or 0) for name in ("k", "depth", "kappa_power")]
     budgets = parameters.get("budgets") or {}
@@ -70,17 +70,17 @@ def _sort_key(method: MethodRuns) -> tuple[int, tuple[float, ...], str]:
 
 
 def common_seeds(*methods: MethodRuns) -> list[int]:
-    """Seeds on which all of them were run."""
+    """Return the seeds on which all of the methods were run."""
     return sorted(set.intersection(*(set(method.runs) for method in methods)))
 
 
 def cheapest(methods: Iterable[MethodRuns], convention: Convention) -> MethodRuns | None:
-    """The one with the lowest mean number of queries, in hindsight; the first among equals, None among none."""
+    """Return the method with the lowest mean number of queries (the first among equals), or None."""
     return min(methods, key=lambda method: method.totals(convention).mean(), default=None)
 
 
 def largest_tried(best: MethodRuns | None, fixed: Iterable[MethodRuns]) -> bool:
-    """Whether the best fixed depth is the largest there is: then a still larger one may be better still.
+    """Return whether the best fixed depth is the largest tried, so that a larger one may be better still.
 
     The smallest depth is 1, where there is nothing beyond.
     """
@@ -89,12 +89,12 @@ def largest_tried(best: MethodRuns | None, fixed: Iterable[MethodRuns]) -> bool:
 
 
 def depth_name(best: MethodRuns, fixed: Iterable[MethodRuns]) -> str:
-    """The best fixed depth's name, with a warning where the depths tried end there."""
+    """Return the best fixed depth's name, with a warning if it is the largest depth tried."""
     return f"{best.label}, the largest depth tried" if largest_tried(best, fixed) else best.label
 
 
 def wlpi_like_for_like(methods: Iterable[MethodRuns]) -> str:
-    """In one sentence: WLPI's count knows no convention, so a fair comparison counts the others as `shared`."""
+    """Compare WLPI with the best fixed depth in one sentence, both counted as `shared`, as WLPI always is."""
     there = list(methods)
     fixed = [one for one in there if one.group == FIXED]
     wave = next((one for one in there if one.group == "wlpi"), None)
@@ -109,7 +109,7 @@ def wlpi_like_for_like(methods: Iterable[MethodRuns]) -> str:
 
 
 def cost_ratio(one: MethodRuns, other: MethodRuns, convention: Convention, confidence: float = 0.95) -> Estimate:
-    """Queries of one over queries of the other, on the seeds of both."""
+    """Return the queries of one method over those of another, on the seeds of both."""
     seeds = common_seeds(one, other)
     return ratio(one.totals(convention, seeds), other.totals(convention, seeds), confidence)
 
@@ -123,7 +123,7 @@ def by_group(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def by_model(records: Iterable[Record], *names: str) -> dict[tuple[float, ...], list[Record]]:
-    """Records by some numbers of their model, such as size and discount, in ascending order."""
+    """Group records by some numbers of their model, such as size and discount, in ascending order."""
     found: dict[tuple[float, ...], list[Record]] = {}
     for record in records:
         found.setdefault(tuple(record.model[name] for name in names), []).append(record)

@@ -1,4 +1,4 @@
-"""One record of a results folder: a job, how it ended and what every pass of it cost.
+"""Records of a results folder: for each job, how it ended and what every pass of it cost.
 
 The total of a job depends on what counts as a query, so it is asked for with a `Convention`: how the lookahead is
 counted (`tree`, `root`, `shared`) and how the evaluation (`exact`, `simulated`).
@@ -15,12 +15,20 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 
-IMPROVEMENTS = ("tree", "root", "shared")
-EVALUATIONS = ("exact", "simulated")
+IMPROVEMENTS = {
+    "tree": "every node of the lookahead tree of every state",
+    "root": "each (state, action) pair once below each state",
+    "shared": "each (state, action) pair once per level over all states",
+}
+EVALUATIONS = {
+    "exact": "one per state for a direct solve, or for each sweep",
+    "simulated": "a rollout of the effective horizon from every state",
+}
+"""Ways to count the queries of a lookahead and of an evaluation, and what each counts."""
 
 
 class Convention(NamedTuple):
-    """What counts as a query."""
+    """A way to count queries: of the lookahead, and of the evaluation."""
 
     improvement: str
     evaluation: str
@@ -28,14 +36,30 @@ class Convention(NamedTuple):
     def __str__(self) -> str:
         return f"{self.improvement} + {self.evaluation}"
 
+    @property
+    def explanation(self) -> str:
+        """What is counted, in a sentence."""
+        return (
+            f"Counted for the lookahead: {IMPROVEMENTS[self.improvement]}; for the evaluation of a policy: "
+            f"{EVALUATIONS[self.evaluation]}."
+        )
+
 
 HEADLINE = Convention("root", "simulated")
-CONVENTIONS = tuple(Convention(i, e) for e in reversed(EVALUATIONS) for i in ("root", "tree", "shared"))
+CONVENTIONS = tuple(Convention(i, e) for e in ("simulated", "exact") for i in ("root", "tree", "shared"))
 """All six, the headline first."""
+COUNTING = (
+    "A query is a call to the model with a state and an action. Queries of the lookahead are counted by "
+    + ", ".join(f"{name} ({what})" for name, what in IMPROVEMENTS.items())
+    + "; those of the evaluation by "
+    + " or ".join(f"{name} ({what})" for name, what in EVALUATIONS.items())
+    + "."
+)
+"""The six conventions in words."""
 
 
 class Damage(Exception):
-    """A part of a file is not what it should be."""
+    """Raised when a part of a file is not what it should be."""
 
     def __init__(self, expected: object, got: object) -> None:
         super().__init__(f"expected {expected}, got {got}")
@@ -71,7 +95,7 @@ class PriorCost:
 
 @dataclass(frozen=True)
 class Record:
-    """One job. Sequences have one entry per pass; the last pass finds nothing to change."""
+    """One job of an experiment; sequences have one entry per pass, of which the last changes nothing."""
 
     job: str
     group: str
@@ -136,14 +160,14 @@ class Record:
         return {int(depth): float(share) for depth, share in (self.parameters.get("budgets") or {}).items()}
 
     def total(self, improvement: str = HEADLINE.improvement, evaluation: str = HEADLINE.evaluation) -> int:
-        """Queries until the end, with those of the prior where they count."""
+        """Return the queries until the end, with those of the prior where they count."""
         own = sum(self.improvement[improvement]) + sum(self.evaluation[evaluation])
         return own + (self.prior.total(improvement, evaluation) if self.prior and self.prior.counted else 0)
 
     def cumulative(
         self, improvement: str = HEADLINE.improvement, evaluation: str = HEADLINE.evaluation
     ) -> tuple[int, ...]:
-        """Queries up to and with each pass, (passes,); the last is `total`."""
+        """Return the queries up to and with each pass, (passes,); the last is `total`."""
         running = self.prior.total(improvement, evaluation) if self.prior and self.prior.counted else 0
         sums = []
         for step in map(sum, zip(self.improvement[improvement], self.evaluation[evaluation], strict=True)):
@@ -200,7 +224,7 @@ def read_record(raw: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> Rec
 
 
 def natural_number(number: object) -> int:
-    """A whole number that is not negative; JSON's true and 1.0 are none."""
+    """Return a natural number or raise Damage; JSON's true and 1.0 are none."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise Damage("a whole number >= 0", repr(number))
     return number

@@ -1,14 +1,10 @@
-"""Results on disk -> pictures. Reads files only: what is drawn is what was saved, whoever saved it.
+"""Solutions as `adalook solve` saved them: values, policy, bounds, layout and trace, checked on reading.
 
-`load_solution` reads what `adalook.planning.solution_files` writes, and trusts none of it before it is checked.
+The files are those that `adalook.planning.solution_files` writes; none of them is trusted before it is checked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import FileError
+from adalook.report.data.files import ResultFormat
 
-FORMAT = "adalook solution"
-FORMAT_VERSION = 1
 MAKE_ONE = "make one with: adalook solve SOURCE --out DIRECTORY"
+FORMAT = ResultFormat("solution", 1, "solution.json", MAKE_ONE, "save the solution again")
 
 
 @dataclass(frozen=True)
 class SavedLayout:
-    """Where the states lie on a grid of rows × columns; cells are (row, column)."""
+    """The positions of states, walls and special cells on a grid; cells are (row, column)."""
 
     cells: np.ndarray  # (S, 2), -1 for states off the grid
     walls: np.ndarray  # (rows, columns) bools
@@ -39,7 +35,7 @@ class SavedLayout:
         return (self.walls.shape[0], self.walls.shape[1])
 
     def grid(self, per_state: np.ndarray) -> np.ndarray:
-        """Spread numbers (S,) over the grid (rows, columns); NaN where there is no state."""
+        """Place numbers (S,) on the grid (rows, columns); NaN where there is no state."""
         result = np.full(self.shape, np.nan)
         here = self.cells[:, 0] >= 0
         result[self.cells[here, 0], self.cells[here, 1]] = per_state[here]
@@ -62,7 +58,7 @@ class SavedSolution:
 
 @dataclass(frozen=True)
 class SavedTrace:
-    """Some passes of a solve, a row each; `frames` are their numbers."""
+    """Values, policy and depth in some passes of a solve, a row each; `frames` are their numbers."""
 
     frames: np.ndarray  # (F,)
     values: np.ndarray  # (F, S)
@@ -79,8 +75,8 @@ def load_solution(directory: str | Path) -> SavedSolution:
     adalook.errors.FileError: cannot read no/such/place/solution.json: got No such file or directory. Make one with: ...
     """
     place = Path(directory)
-    about = _read_about(place / "solution.json")
-    arrays = _read_arrays(place / "solution.npz", about.get("arrays_sha256"))
+    about = FORMAT.read_index(place)
+    arrays = FORMAT.read_arrays(place / "solution.npz", {"solution.npz": about.get("arrays_sha256")})
     try:
         num_states = int(about["model"]["states"])
         per_state = {name: _per_state(arrays[name], num_states) for name in ("values", "policy", "lower", "upper")}
@@ -97,58 +93,16 @@ def load_trace(directory: str | Path, solution: SavedSolution) -> SavedTrace | N
     if checksum is None:
         return None
     path = Path(directory) / "trace.npz"
-    arrays = _read_arrays(path, checksum)
+    arrays = FORMAT.read_arrays(path, {path.name: checksum})
     try:
-        frames = arrays["frames"]
+        frames, passes = arrays["frames"], len(solution.about["trace"])
         shape = (len(frames), len(solution.values))
         trace = SavedTrace(frames, *(_numbers(arrays[name], shape) for name in ("values", "policy", "depth")))
-        if not (np.diff(frames, prepend=-1) > 0).all() or not 0 < len(frames) <= frames[-1] + 1 <= _passes(solution):
+        if not (np.diff(frames, prepend=-1) > 0).all() or not 0 < len(frames) <= frames[-1] + 1 <= passes:
             raise ValueError(f"frames are {frames.tolist()[:5]} …")
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise FileError(f"{path} holds a damaged trace", got=repr(error), remedy=MAKE_ONE) from error
     return trace
-
-
-def _passes(solution: SavedSolution) -> int:
-    return len(solution.about["trace"])
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"cannot read {path}", got=reason, remedy=MAKE_ONE) from error
-
-
-def _read_about(path: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(_read(path))
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is damaged", expected="JSON", got=error, remedy=MAKE_ONE) from error
-    found = (about.get("format"), about.get("format_version")) if isinstance(about, dict) else (None, None)
-    if found != (FORMAT, FORMAT_VERSION):
-        raise FileError(
-            f"{path} is no solution that this version reads",
-            expected=f"format '{FORMAT}', version {FORMAT_VERSION}",
-            got=f"{found[0]!r}, version {found[1]!r}",
-            remedy=MAKE_ONE,
-        )
-    return dict(about)
-
-
-def _read_arrays(path: Path, checksum: object) -> dict[str, np.ndarray]:
-    content = _read(path)
-    if hashlib.sha256(content).hexdigest() != checksum:
-        raise FileError(
-            f"{path} does not belong to the solution.json beside it, or is damaged",
-            remedy="save the solution again",
-        )
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error
 
 
 def _per_state(array: np.ndarray, num_states: int) -> np.ndarray:

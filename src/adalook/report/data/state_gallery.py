@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook.report.figures.search_view import PLANES
-
+PLANES = ("#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999", "#ffffff")
+"""Colours for observations that are planes of zeros and ones, background first."""
 Pixels = np.ndarray[Any, Any]
 """(height, width, 3) uint8"""
 
@@ -115,8 +115,9 @@ def state_image(observation: np.ndarray[Any, Any]) -> Pixels | str:
         topmost = (planes * (observation > 0)).max(axis=0).clip(max=len(PLANES) - 1)
         pixels: Pixels = _PALETTE[topmost]
         return pixels
-    if observation.ndim == 3 and observation.dtype == np.uint8:
-        return np.repeat(observation[-1][:, :, None], 3, axis=2)
+    if observation.ndim in (2, 3) and observation.dtype == np.uint8:
+        newest = observation if observation.ndim == 2 else observation[-1]
+        return np.repeat(newest[:, :, None], 3, axis=2)
     return "\n".join(f"{number:.3g}" for number in observation.ravel()[:6].tolist())
 
 

@@ -1,4 +1,4 @@
-"""What a run of `adalook train` wrote while it trained: RUN/log.jsonl and RUN/clock.jsonl.
+"""A training run: its config, its log (RUN/log.jsonl, RUN/clock.jsonl) and states that its agent met.
 
 A run that was killed, or that is still going on, may end in half a line; that half is left out, and said so. Any other
 line that cannot be read is damage, and an error.
@@ -29,7 +29,7 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True)
 class ProgressRecord:
-    """What happened since the progress before. None where there was nothing to average."""
+    """Means and counts since the progress record before; None where there was nothing to average."""
 
     step: int
     loss: float | None
@@ -55,14 +55,14 @@ class EvaluationRecord:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean; 0 for a single episode, which says nothing about it."""
+        """The standard error of the mean; 0 for a single episode, which says nothing about it."""
         count = len(self.scores)
         return float(self.scores.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingClock:
-    """How long training had taken by which step, evaluations not counted."""
+    """The seconds of training by step, evaluations not counted."""
 
     steps: FloatArray
     """(n,) ascending"""
@@ -73,14 +73,14 @@ class TrainingClock:
         return len(self.steps) > 0
 
     def at(self, steps: FloatArray) -> FloatArray:
-        """The seconds at `steps` (m,): between two entries in a straight line; NaN after the last one."""
+        """Return the seconds at `steps` (m,), interpolated linearly; NaN after the last entry."""
         known = np.interp(steps, [0.0, *self.steps], [0.0, *self.seconds])
         return np.where(np.asarray(steps) <= (self.steps[-1] if self else 0.0), known, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class RunLog:
-    """All that was logged about the agent, and how long its prior took."""
+    """Everything that was logged about the agent, and how long the training of its prior took."""
 
     episode_steps: FloatArray
     """(episodes,) the step at which each was over, ascending"""
@@ -96,13 +96,13 @@ class RunLog:
 
     @property
     def steps(self) -> int:
-        """The last step that the log knows of."""
+        """The last step in the log."""
         known = [*self.episode_steps[-1:], *(each.step for each in self.progress[-1:])]
         return int(max([*known, *(each.step for each in self.evaluations[-1:])], default=0))
 
     @property
     def best_evaluation(self) -> EvaluationRecord | None:
-        """The first of the best, which is the one that RUN/best was kept for."""
+        """The first of the best evaluations, whose agent is kept in RUN/best."""
         return max(self.evaluations, key=lambda evaluation: evaluation.mean, default=None)
 
 
@@ -155,7 +155,7 @@ class TrainingRun:
 
 
 def read_run_log(directory: Path) -> RunLog:
-    """Read both files of a run; without a clock there are no times.
+    """Read the log of a run, and its clock if there is one.
 
     Raises:
         FileError: there is no log, nothing in it, or a line in its middle that cannot be read.
@@ -190,7 +190,7 @@ def read_run_log(directory: Path) -> RunLog:
 
 
 def _read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
-    """Every line with its number, and whether the last one is torn and left out."""
+    """Return every line with its number, and whether the last one is incomplete and left out."""
     try:
         rows = path.read_bytes().splitlines(keepends=True)
     except OSError as error:

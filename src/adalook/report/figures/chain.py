@@ -1,4 +1,4 @@
-"""Figure 1: the chain, and what its methods need on it against the paper's formulas."""
+"""Figure 1: the chain, and the iterations and queries of each method on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHIFT = {"hpi": -0.12, "tlpi": 0.0, "qlpi": 0.12}
 
 
 def chain(experiment: ExperimentData) -> FigureSpec | None:
-    """The chain itself; iterations, cost of an iteration and total queries over n and h."""
+    """Draw the chain; iterations, cost of an iteration and total queries over n and h."""
     by_length = {int(n): records for (n,), records in by_model(experiment.records, "n").items()}
     if not by_length:
         return None
@@ -39,13 +39,13 @@ def chain(experiment: ExperimentData) -> FigureSpec | None:
     return FigureSpec(
         name="figure-1",
         number="Figure 1",
-        title="The chain, and what adaptive lookahead saves on it",
+        title="The chain: iterations and queries with fixed and adaptive lookahead",
         caption=(
-            "All rewards are 0 but for u in the last state; every run starts with d everywhere. Left: iterations until "
-            "convergence; TLPI and QLPI follow ⌈(n+1)/h⌉ like h-PI, although they look h steps ahead in at most h "
-            f"states. Middle: queries of the dearest iteration's lookahead by full trees, n = {longest}, against the "
-            f"paper's formulas (lines). Right: all queries until convergence ({HEADLINE}), n = {longest}; WLPI has no "
-            "depth to set."
+            "The only reward is for u in the last state; every run starts with the policy that takes d everywhere. "
+            "Left: iterations until convergence; TLPI and QLPI follow ⌈(n+1)/h⌉ like h-PI, although they look h steps "
+            "ahead in at most h states. Middle: lookahead queries of the most expensive iteration, counted by full "
+            f"trees, n = {longest}, against the paper's formulas (lines). Right: total queries until convergence "
+            f"({HEADLINE}), n = {longest}; WLPI has no depth to set."
         ),
         figure=figure,
     )
@@ -70,8 +70,8 @@ def _diagram(panel: Axes) -> None:
         panel.plot(*centre, marker="o", markersize=25, color="white", markeredgecolor=INK, markeredgewidth=1.0)
         panel.text(*centre, name, ha="center", va="center", fontsize=NORMAL)
     panel.text(1.2, 0.72, "d", ha="center", va="center", fontsize=NORMAL, color=GREY)
-    panel.text(9.25, 1.2, "u stays and pays 1 − γ;\nall else pays 0", ha="left", va="center", fontsize=SMALL)
-    panel.text(4.95, 0.0, "the sink keeps what comes", ha="left", va="center", fontsize=SMALL)
+    panel.text(9.25, 1.2, "u stays, reward 1 − γ;\nother rewards are 0", ha="left", va="center", fontsize=SMALL)
+    panel.text(4.95, 0.0, "absorbing state, reward 0", ha="left", va="center", fontsize=SMALL)
 
 
 def _iterations(panel: Axes, by_length: dict[int, list[Record]]) -> None:
@@ -97,7 +97,7 @@ def _iterations(panel: Axes, by_length: dict[int, list[Record]]) -> None:
             label=style.title,
         )
     panel.plot([], [], color=GREY, linewidth=1.0, label="formula")
-    tidy(panel, title="Iterations", x="depth h")
+    tidy(panel, title="Iterations until convergence", x="depth h")
     panel.set_yscale("log")
     _name_columns(panel, groups, deepest)
     panel.set_xlim(-0.7, max([deepest, *columns.values()]) + 0.5)
@@ -147,7 +147,7 @@ def _iteration_cost(panel: Axes, records: list[Record], n: int) -> None:
             fontsize=SMALL,
             color=style.colour,
         )
-    tidy(panel, title=f"Queries of one iteration, n = {n}", x="depth h")
+    tidy(panel, title=f"Lookahead queries per iteration, n = {n}", x="depth h")
     panel.set_yscale("log")
     panel.margins(x=0.06)
     low, high = panel.get_xlim()
@@ -171,7 +171,7 @@ def _totals(panel: Axes, records: list[Record], n: int) -> None:
             marker=style.marker,
             markersize=9 if style.marker == "*" else 5,
         )
-    tidy(panel, title=f"All queries, n = {n}", x="depth h")
+    tidy(panel, title=f"Total queries, n = {n}", x="depth h")
     panel.set_ylim(bottom=0.0)
     _name_columns(panel, groups, deepest)
     counts(panel)

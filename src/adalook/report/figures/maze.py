@@ -28,7 +28,7 @@ CUT = 0.30
 
 
 def snapshot(maze: ExperimentData) -> FigureSpec | None:
-    """The maze of the first seed, and what its cells are worth."""
+    """Draw the maze of the first seed, and the optimal values of its cells."""
     if not maze.models:
         return None
     key, model = next(iter(sorted(maze.models.items())))
@@ -40,7 +40,7 @@ def snapshot(maze: ExperimentData) -> FigureSpec | None:
     bar = figure.colorbar(image, ax=right, fraction=0.045, pad=0.02)
     bar.ax.tick_params(labelsize=SMALL)
     _draw_maze(right, model.layout)
-    right.set_title("V*, what each cell is worth", fontsize=NORMAL, loc="left")
+    right.set_title("optimal value V* of each cell", fontsize=NORMAL, loc="left")
     figure.legend(
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=NORMAL
     )
@@ -83,7 +83,7 @@ def _draw_maze(panel: Axes, layout: SavedLayout) -> None:
 
 
 def distances(maze: ExperimentData) -> FigureSpec | None:
-    """‖V* − V^π‖ per iteration for each fixed depth; a run that has ended stays at its last distance."""
+    """Draw ‖V* − V^π‖ per iteration for each fixed depth; a run that has ended stays at its last distance."""
     fixed = method_runs(maze.records, "hpi")
     if not fixed:
         return None
@@ -120,15 +120,15 @@ def distances(maze: ExperimentData) -> FigureSpec | None:
         title="Distance to the optimum per iteration",
         caption=(
             f"h-PI on the maze, means over {len(fixed[0].runs)} seeds, bands ± one standard deviation; a run that has "
-            "converged stays where it ended. In brackets the mean number of iterations that changed the policy."
+            "converged stays at its last distance. In brackets the mean number of iterations that changed the policy."
         ),
         figure=figure,
     )
 
 
 def _cut_the_start(panel: Axes, method: MethodRuns) -> None:
-    """A random policy may bump into the trap for ever: far from all that follows, and the same for every depth."""
-    mean, deviation = _mean_distance(method)
+    """Cut the axis below the first distance if that is far above all others, and write it as text."""
+    mean, deviation = _mean_distance(method)  # a random policy may run into the trap for ever
     top = 1.35 * float((mean + deviation)[1:].max(initial=0.0))
     if top == 0.0 or mean[0] < 1.2 * top:
         return
@@ -151,7 +151,7 @@ def _mean_distance(method: MethodRuns) -> tuple[FloatArray, FloatArray]:
 
 
 def histograms(maze: ExperimentData) -> FigureSpec | None:
-    """Share of the states per effective lookahead in several iterations of PI, counted from 0 as in π_t."""
+    """Draw the share of states by effective lookahead in several iterations t of PI."""
     records = [record for record in maze.records if record.effective_lookahead is not None]
     if not records:
         return None
@@ -167,9 +167,10 @@ def histograms(maze: ExperimentData) -> FigureSpec | None:
         number="Figure 4",
         title="Effective lookahead of the states along the iterations of PI",
         caption=(
-            "The effective lookahead of a state is h = log_γ κ with κ = |V* − TV| / ‖V* − V‖∞: one step has done for "
-            "it what h steps guarantee. Means over the seeds still running, bars ± one standard deviation; hatched: "
-            "κ > γ², the states that hold PI back. Bars that are cut say their share."
+            "The effective lookahead of a state is h = log_γ κ with κ = |V* − TV| / ‖V* − V‖∞: one step of PI has "
+            "contracted its error as much as h steps are guaranteed to. Means over the seeds that have not converged, "
+            "bars ± one standard deviation. Hatched: κ > γ², the states that slow PI down. Where a bar is cut, its "
+            "share is written beside it."
         ),
         figure=figure,
     )

@@ -1,4 +1,4 @@
-"""Figure 5: queries until convergence, the paper's four panels and a fifth with what is ours; then all conventions."""
+"""Figure 5: queries until convergence for every method and setting, under each way of counting."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ PANELS = (
     (("hpi",), "Fixed lookahead", "h"),
     (("tlpi",), "TLPI, Ṽ* = V*", "κ"),
     (("qlpi",), "QLPI, Ṽ* = V*", "θ₂, θ₄, θ₈"),
-    (("aggregated",), "QLPI, aggregated", "squares"),
+    (("aggregated",), "QLPI, aggregated", "cells per group"),
 )
-"""The paper's."""
-OURS = ("Ours: no prior, and other priors", "rule, and passes of PI for its prior")
-"""The panel of all other groups."""
+"""Groups, title and x-axis of the paper's panels."""
+OTHERS = ("New here: no prior, other priors", "method, PI passes for its prior")
+"""Title and x-axis of the panel of all other groups."""
 GROUP_NAMES = {"few": "a few iterations of PI", "similar": "similar task"}
 WIDE_RANGE = 12.0
-"""Beyond this ratio of dearest to cheapest the axis is logarithmic."""
+"""Beyond this ratio of the highest to the lowest cost the axis is logarithmic."""
 
 
 def panels_by_convention(maze: ExperimentData) -> list[FigureSpec]:
-    """Figure 5 under the headline's convention, then under each of the others."""
+    """Draw Figure 5 under the headline convention, then under each of the others."""
     if not method_runs(maze.records, FIXED):
         return []
     return [_panels_spec(maze, convention) for convention in CONVENTIONS]
@@ -66,17 +66,17 @@ def _panels_spec(maze: ExperimentData, convention: Convention) -> FigureSpec:
     methods = method_runs(maze.records)
     best = cheapest([one for one in methods if one.group == FIXED], convention)
     assert best is not None, "there are fixed depths"
-    bars = "" if len(best.runs) >= FEWEST_SAMPLES else f" (fewer than {FEWEST_SAMPLES} seeds: they mean nothing)"
+    bars = "" if len(best.runs) >= FEWEST_SAMPLES else f" (fewer than {FEWEST_SAMPLES} seeds, too few for an interval)"
     return FigureSpec(
         name=f"figure-5-{convention.improvement}-{convention.evaluation}",
         number="Figure 5" if headline else f"Figure 5, {convention}",
         title=f"Queries to the model until convergence, counted by {convention}",
         caption=(
-            f"Lower is better. Marks are means over {len(best.runs)} seeds, thin bars ± one standard deviation as in "
-            f"the paper, thick bars 95% bootstrap intervals of the mean{bars}. The dashed line is the best fixed depth "
-            f"({pretty(depth_name(best, methods))}), the band 10% around it. Aggregated priors and those of a few "
-            "iterations include what it cost to get them; V* and the similar task are taken as given. The fifth panel "
-            f"is ours. {wlpi_like_for_like(methods)}".rstrip()
+            f"Lower is better. {convention.explanation} Marks are means over {len(best.runs)} seeds, thin bars ± one "
+            f"standard deviation as in the paper, thick bars 95% bootstrap intervals of the mean{bars}. Dashed line: "
+            f"the best fixed depth ({pretty(depth_name(best, methods))}), with a band of 10% around it. The cost of "
+            "aggregated priors and of those from a few iterations is included; V* and the similar task are taken as "
+            f"given. The fifth panel is not in the paper. {wlpi_like_for_like(methods)}".rstrip()
         ),
         figure=_panels(maze, convention, best),
     )
@@ -85,7 +85,7 @@ def _panels_spec(maze: ExperimentData, convention: Convention) -> FigureSpec:
 def _panels(maze: ExperimentData, convention: Convention, best: MethodRuns) -> Figure:
     shown = [(method_runs(maze.records, *groups), title, x) for groups, title, x in PANELS]
     paper = {group for groups, _, _ in PANELS for group in groups}
-    shown.append(([one for one in method_runs(maze.records) if one.group not in paper], *OURS))
+    shown.append(([one for one in method_runs(maze.records) if one.group not in paper], *OTHERS))
     shown = [panel for panel in shown if panel[0]]
     figure = new_figure(12.6, 3.9)
     widths = [len(methods) + 1.2 for methods, _, _ in shown]
@@ -107,7 +107,7 @@ def _panels(maze: ExperimentData, convention: Convention, best: MethodRuns) -> F
 
 
 def _scale(panel: Axes, means: list[float]) -> None:
-    """From zero where that leaves room to see differences, else logarithmic; always with room for names on top."""
+    """Scale an axis from zero, or logarithmically if costs differ widely, with room for names on top."""
     from matplotlib.ticker import LogLocator
 
     ratio = max(means) / min(means)
@@ -139,7 +139,7 @@ def _name_settings(panel: Axes, methods: list[MethodRuns]) -> None:
 
 
 def _setting(method: MethodRuns) -> str:
-    """What differs within a panel, in as few letters as possible."""
+    """Return a short label of a setting, for what differs within its panel."""
     record = next(iter(method.runs.values()))
     if method.group == "hpi":
         return str(method.lookahead)
@@ -156,7 +156,7 @@ def _setting(method: MethodRuns) -> str:
 
 
 def overview(maze: ExperimentData) -> FigureSpec | None:
-    """All settings under all six conventions, relative to the best fixed depth of each."""
+    """Draw all settings under all six conventions, relative to the best fixed depth of each."""
     methods = method_runs(maze.records)
     fixed = [method for method in methods if method.group == FIXED]
     if not fixed:

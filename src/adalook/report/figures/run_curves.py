@@ -1,4 +1,4 @@
-"""The figures of what was logged: scores, loss and values, how deep the agent looked and what for."""
+"""Figures of a training run's log: scores, loss, values, depths and distances over time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def depth_colour(depth: int) -> str:
 
 
 def smoothing_window(episodes: int) -> int:
-    """How many episodes the smoothed curve averages: a twentieth of them, but at least 10 and at most 100.
+    """Return how many episodes the smoothed curve averages: a twentieth of all, from 10 to 100.
 
     >>> [smoothing_window(episodes) for episodes in (30, 1_000, 50_000)]
     [10, 50, 100]
@@ -42,7 +42,7 @@ def smoothing_window(episodes: int) -> int:
 
 
 def running_mean(values: FloatArray, window: int) -> FloatArray:
-    """(n,) means of the last `window` values up to each; of fewer at the beginning.
+    """Return the mean of the last `window` values up to each, (n,); of fewer at the beginning.
 
     >>> running_mean(np.array([1.0, 3.0, 5.0]), 2).tolist()
     [1.0, 2.0, 4.0]
@@ -55,7 +55,7 @@ def running_mean(values: FloatArray, window: int) -> FloatArray:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """What to measure so many seconds in, and how many seconds that is.
+    """Return the unit in which to show a time, and its length in seconds.
 
     >>> time_unit(90.0), time_unit(900.0), time_unit(90_000.0)
     (('seconds', 1.0), ('minutes', 60.0), ('hours', 3600.0))
@@ -66,7 +66,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
 
 
 def learning_curves(runs: Sequence[TrainingRun], name: str) -> FigureSpec:
-    """Scores by steps and by time. Of a single run every episode is a dot; several are told apart by colour."""
+    """Draw scores by steps and by time; a single run shows every episode as a dot."""
     figure = new_figure(WIDTH, 3.9)
     unit, length = time_unit(max(run.seconds or 0.0 for run in runs))
     timed = any(run.log.clock for run in runs)
@@ -101,21 +101,21 @@ def _curves_caption(runs: Sequence[TrainingRun]) -> str:
     windows = sorted({smoothing_window(len(run.log.episode_scores)) for run in runs})
     averaged = " to ".join(str(window) for window in dict.fromkeys((windows[0], windows[-1])))
     evaluated = any(run.log.evaluations for run in runs)
-    points = " Points with bars are evaluations, in worlds of their own: mean and standard error." if evaluated else ""
+    points = " Points with bars are evaluations in separate environments: mean, standard error." if evaluated else ""
     dots = "Dots are episodes of training, random actions included; the line is" if len(runs) == 1 else "Lines are"
     if len(runs) == 1 and len(runs[0].log.episode_scores) > MOST_DOTS:
         dots = f"Dots are {MOST_DOTS:,} of the {len(runs[0].log.episode_scores):,} episodes of training; the line is"
-    prior = ", nor that of the prior" if any(run.log.prior_steps for run in runs) else ""
+    prior = " and without the training of the prior" if any(run.log.prior_steps for run in runs) else ""
     return (
         f"{dots} the mean of the last {averaged} {'of them' if len(runs) == 1 else 'episodes of training'}.{points} "
-        f"Time is that of training: that of evaluations does not count{prior}."
+        f"Time is training time, without evaluations{prior}."
     )
 
 
 def _draw_scores(
     panel: Axes, run: TrainingRun, number: int, place: Callable[[FloatArray, RunLog], FloatArray], *, alone: bool
 ) -> None:
-    """Args: `place` turns steps (n,) into places on the x-axis."""
+    """Draw the scores of a run; `place` turns steps (n,) into positions on the x-axis."""
     log, colour = run.log, COLOURS[number % len(COLOURS)]
     steps, scores = log.episode_steps, log.episode_scores
     if alone:
@@ -150,12 +150,12 @@ def _draw_scores(
 
 
 def _spread(length: int, most: int) -> np.ndarray[Any, Any]:
-    """At most so many of `length` places, evenly spread, the last among them."""
+    """Return at most `most` indices below `length`, evenly spread, with the last one."""
     return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
 
 
 def losses(run: TrainingRun, name: str) -> FigureSpec | None:
-    """Loss and mean value of the updates; None if there was none."""
+    """Draw loss and mean value of the updates; None if there was no update."""
     found = [
         (each.step, each.loss, each.mean_value)
         for each in run.log.progress
@@ -171,14 +171,14 @@ def losses(run: TrainingRun, name: str) -> FigureSpec | None:
         counts(panel, "x")
         panel.set_xlim(left=0)
     caption = (
-        "Means over the updates between two reports. The loss is that of the targets, the value that of the actions in "
-        "the batch, which should come to rest; one that grows without end would be divergence."
+        "Means over the updates between two progress reports: the loss against the targets, and the value of the "
+        "actions in the batch, which should level off; a value that keeps growing is a sign of divergence."
     )
     return FigureSpec(name, "", "Loss and value", caption, figure)
 
 
 def depth_use(run: TrainingRun, name: str) -> FigureSpec | None:
-    """Stacked shares of depths over time and the share of nodes merged; None for an agent without a tree."""
+    """Draw shares of depths over time and the share of nodes merged; None for an agent without a tree."""
     progress = [each for each in run.log.progress if each.depths]
     if not progress or run.depths == [0]:
         return None
@@ -195,13 +195,13 @@ def depth_use(run: TrainingRun, name: str) -> FigureSpec | None:
         counts(panel, "x")
         panel.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     what = "Depth use over time, and nodes merged" if adaptive and merging else "Depth use over time"
-    title = what if adaptive else f"Nodes merged: every decision looks {run.depths[0]} deep"
+    title = what if adaptive else f"Nodes merged: every decision searches to depth {run.depths[0]}"
     return FigureSpec(name, "", title, _depth_caption(adaptive, merging), figure)
 
 
 def _depth_caption(adaptive: bool, merging: bool) -> str:
-    shares = "Of the decisions between two reports, the share that looked so deep. " if adaptive else ""
-    merged = "Nodes of a tree that are the same world are simulated once: the share of steps that this saved."
+    shares = "Share of the decisions between two progress reports by depth of the search. " if adaptive else ""
+    merged = "Equal nodes of a tree are simulated once: the share of simulator steps that this saved."
     return (shares + (merged if merging else "")).strip()
 
 
@@ -237,7 +237,7 @@ def _draw_merged(panel: Axes, progress: Sequence[ProgressRecord]) -> None:
 
 
 def distances(run: TrainingRun, name: str) -> FigureSpec | None:
-    """Quantiles of the distances measured at each depth; None if none was."""
+    """Draw quantiles of the distances measured at each depth; None if none was measured."""
     depths = sorted({depth for each in run.log.progress for depth in each.distances})
     if not depths:
         return None
@@ -261,11 +261,12 @@ def _distance_caption(run: TrainingRun) -> str:
     own = run.config["config"].get("prior") == "self"
     what = "how much this level changed the best value" if own else "how far the best value is from the prior’s"
     return (
-        f"Median and the middle 80% of the distances on which the depth is decided: {what}. States whose distance "
-        "ranks among the largest on record look deeper, so a panel is about those that came so deep."
+        f"Median and the middle 80% of the distances that decide the depth: {what}. The search goes deeper in states "
+        "whose distance ranks among the largest in the buffer, so each panel shows only the states that "
+        "were searched that deep."
     )
 
 
 def _mark_few(steps: FloatArray) -> dict[str, Any]:
-    """A line of few points shows them; one of a single point would be nothing at all without."""
+    """Return markers for a line of few points, since a single point would be invisible without."""
     return {"marker": "o", "markersize": 3} if len(steps) < 20 else {}

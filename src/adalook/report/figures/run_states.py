@@ -1,4 +1,4 @@
-"""The figures of what an agent was seen to do: states by the depth chosen in them, and depth along its episodes."""
+"""Figures of a state gallery: states by the depth chosen in them, and depth along the episodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from adalook.report.data.state_gallery import GalleryState, StateGallery
 from adalook.report.figures.run_curves import WIDTH, depth_colour
+from adalook.report.figures.search_view import show_image
 from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, tidy
+from adalook.report.figures.style import GREY, INK, LARGE, SMALL, counts, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ MOST_STRIPS = 8
 
 
 def states_by_depth(gallery: StateGallery, name: str) -> FigureSpec:
-    """A row of states for each depth, with depth, action and distances below each."""
+    """Draw a row of states for each depth, with depth, action and distances below each."""
     depths = gallery.depths
     height = (PANEL_INCHES + CAPTION_INCHES) * len(depths) + 0.2
     figure = new_figure(WIDTH, height)
@@ -34,7 +35,9 @@ def states_by_depth(gallery: StateGallery, name: str) -> FigureSpec:
             _show(figure.add_subplot(grid[row, column]), gallery, state)
     measured = any(state.distances for state in gallery.states)
     distance = (
-        " d₁, d₂, … are the distances after depth 1, 2, …: the larger, the sooner it goes deeper." if measured else ""
+        " d₁, d₂, … are the distances after depth 1, 2, …; the search goes deeper where they are large."
+        if measured
+        else ""
     )
     caption = (
         f"Seen by {gallery.agent} in {_episodes(gallery)}, "
@@ -66,21 +69,15 @@ def _swatch(panel: Axes, depth: int) -> Rectangle:
 
 
 def _show(panel: Axes, gallery: StateGallery, state: GalleryState) -> None:
-    panel.set_xticks([])
-    panel.set_yticks([])
+    show_image(panel, state.image)
     for spine in panel.spines.values():
         spine.set_color(GREY)
-    if isinstance(state.image, str):
-        panel.text(0.5, 0.5, state.image, ha="center", va="center", fontsize=NORMAL, transform=panel.transAxes)
-        panel.set_box_aspect(1.0)
-    else:
-        panel.imshow(state.image, interpolation="nearest")
     lines = [f"depth {state.depth}, {gallery.action_name(state.action)}", *_distance_lines(state)]
     panel.set_xlabel("\n".join(lines), fontsize=SMALL, color=INK, linespacing=1.3)
 
 
 def _distance_lines(state: GalleryState) -> list[str]:
-    """At most two to a line, which is as many as fit below a picture."""
+    """Return the distances of a state as lines of at most two, which is as many as fit below an image."""
     named = [
         f"d{str(depth).translate(_SUBSCRIPTS)} {distance:.2g}" for depth, distance in sorted(state.distances.items())
     ]
@@ -91,7 +88,7 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def depth_along_episodes(gallery: StateGallery, name: str) -> FigureSpec | None:
-    """How many decisions looked how deep, by time in the episode, and each episode as a strip; None for one depth."""
+    """Draw the depth of decisions by step of the episode; None if there is only one depth."""
     if len(gallery.depths) < 2:
         return None
     figure = new_figure(WIDTH, 3.4)

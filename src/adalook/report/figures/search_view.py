@@ -1,4 +1,4 @@
-"""A picture of searches along a rollout: what the root shows, what the best path shows, and what each action is worth.
+"""The figure of searches along a rollout: the root state, the best path and the value of each action.
 
 Reads `search.json` and `search.npz`, which `adalook search --out` writes.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.errors import FileError
+from adalook.report.data.state_gallery import Pixels, state_image
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
 from adalook.storage.files import atomic_write
 
@@ -27,12 +28,10 @@ MOST_ROWS = 5
 PANEL_INCHES = 1.55
 BEST, OTHER = "#d55e00", "#56b4e9"
 """Of the palette of Okabe and Ito."""
-PLANES = ("#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999", "#ffffff")
-"""Colours for worlds that show planes of zeros and ones, background first."""
 
 
 def draw_searches(directory: str | Path) -> Path:
-    """Draw the searches saved in a directory as `search.png`; of many, those in which actions differ most."""
+    """Draw the searches saved in a directory as `search.png`; of many, those whose action values differ most."""
     place = Path(directory)
     about, arrays = _load(place)
     figure = _figure(about, arrays)
@@ -85,40 +84,25 @@ def _figure(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Figure:
 
 
 def _spread(search: dict[str, Any]) -> float:
-    """By how much the best action beats the worst that was not dropped."""
+    """Return by how much the best action beats the worst that was kept."""
     known = [value for value in search["action_values"] if value is not None]
     return float(max(known) - min(known))
 
 
 def _show(axes: Axes, observation: np.ndarray, title: str) -> None:
     axes.set_title(title, fontsize=SMALL, color=INK)
+    show_image(axes, state_image(observation))
+
+
+def show_image(axes: Axes, image: Pixels | str) -> None:
+    """Show the image of a state, or its numbers where there is nothing to draw, without ticks."""
     axes.set_xticks([])
     axes.set_yticks([])
-    picture, palette = _picture(observation)
-    if picture is None:
-        numbers = "\n".join(f"{number:.3g}" for number in observation.ravel()[:6].tolist())
-        axes.text(0.5, 0.5, numbers, ha="center", va="center", fontsize=NORMAL, transform=axes.transAxes)
-        return
-    most = 255 if palette == "gray" else len(PLANES) - 1
-    axes.imshow(picture, cmap=_colours(palette), vmin=0, vmax=most, interpolation="nearest")
-
-
-def _colours(palette: str) -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return palette if palette == "gray" else ListedColormap(PLANES)
-
-
-def _picture(observation: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """(height, width) numbers to draw and the palette for them; None for worlds that show plain numbers."""
-    if observation.ndim == 3 and observation.max(initial=0) <= 1:
-        planes = np.arange(1, len(observation) + 1)[:, None, None]
-        return (planes * (observation > 0)).max(axis=0).clip(max=len(PLANES) - 1), "planes"
-    if observation.ndim == 3:
-        return observation[-1], "gray"  # the newest of a stack
-    if observation.ndim == 2:
-        return observation, "gray"
-    return None, ""
+    if isinstance(image, str):
+        axes.text(0.5, 0.5, image, ha="center", va="center", fontsize=NORMAL, transform=axes.transAxes)
+        axes.set_box_aspect(1.0)
+    else:
+        axes.imshow(image, interpolation="nearest")
 
 
 def _values(axes: Axes, search: dict[str, Any]) -> None:
@@ -132,9 +116,9 @@ def _values(axes: Axes, search: dict[str, Any]) -> None:
             axes.text(action, 0.0, "×", ha="center", va="bottom", fontsize=SMALL, color=GREY)
     axes.axhline(0.0, color=GREY, linewidth=0.6)
     if _spread(search) == 0.0 and None not in values:
-        verdict = f"every first action is worth {search['value']:.3g}"
+        title = f"every first action is worth {search['value']:.3g}"
     else:
-        verdict = f"value by first action: {search['action']} is best, {search['value']:.3g}"
+        title = f"value by first action: {search['action']} is best, {search['value']:.3g}"
     if not any(heights):  # bars of no height look like a picture that failed
         which = "all actions" if None not in values else "all actions that were kept"
         axes.text(
@@ -150,7 +134,7 @@ def _values(axes: Axes, search: dict[str, Any]) -> None:
         axes.set_ylim(-0.05, 1.0)
         axes.set_yticks([0.0])
     axes.set_title(
-        f"{verdict}\ndepth {search['depth']}, {search['nodes']:,} nodes, {search['saved']:,} saved",
+        f"{title}\ndepth {search['depth']}, {search['nodes']:,} nodes, {search['saved']:,} saved",
         fontsize=SMALL,
         color=INK,
     )

@@ -1,4 +1,4 @@
-"""A picture of a solution on a grid: what each cell is worth and where to go, and how deep the method had to look.
+"""The figure of a solution on a grid: values and policy, and the deepest lookahead per state.
 
 Drawn with Figure objects only, so nothing global is touched and no window is needed.
 """
@@ -111,7 +111,7 @@ def _draw_values(panel: Axes, solution: SavedSolution, layout: SavedLayout, poin
 def _draw_arrows(
     panel: Axes, policy: np.ndarray, layout: SavedLayout, colours: Colormap, shades: np.ndarray, points: float
 ) -> None:
-    """Policy arrows, light on dark cells and dark on light ones; none below a goal or a trap."""
+    """Draw policy arrows, light on dark cells and dark on light ones; none below a goal or a trap."""
     covered = np.zeros(layout.shape, bool)
     for cell in (*layout.goals, *layout.traps):
         covered[cell] = True
@@ -140,7 +140,7 @@ def _draw_arrows(
 
 
 def _draw_depths(panel: Axes, grid: np.ndarray, bar_width: float) -> None:
-    """Depth per cell in steps of colour: by rank while depths are few, by number otherwise."""
+    """Draw the depth per cell, coloured by rank if depths are few, by number otherwise."""
     import matplotlib
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
@@ -162,7 +162,7 @@ def _draw_depths(panel: Axes, grid: np.ndarray, bar_width: float) -> None:
 
 
 def _add_bar(panel: Axes, image: Any, label: str, width: float, **options: Any) -> Any:
-    """A colour bar exactly as high as the panel."""
+    """Add a colour bar exactly as high as the panel."""
     room = panel.inset_axes((1.0 + 0.5 * width, 0.0, width, 1.0))
     bar = panel.figure.colorbar(image, cax=room, **options)
     bar.set_label(label, fontsize=10)
@@ -198,7 +198,7 @@ class _Mark:
     cells: tuple[tuple[int, int], ...]
 
     def style(self, points: float) -> dict[str, Any]:
-        """How to plot it where a cell takes so many points."""
+        """Return the plot style where a cell is `points` points wide."""
         from matplotlib.patheffects import withStroke
 
         # Most of a cell, but never too small to see, unless there are so many that they would overlap.

@@ -1,4 +1,4 @@
-"""What all figures share: colours and marks that differ for every reader and every printer, and how they are saved.
+"""Style and saving of figures: colours and markers that work for the colour-blind and in print.
 
 Drawn with Figure objects only, so nothing global is touched and no window is needed.
 """
@@ -29,7 +29,8 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def pretty(label: str) -> str:
-    """
+    """Replace powers such as γ^3 by superscripts.
+
     >>> pretty("TLPI γ^3, similar task")
     'TLPI γ³, similar task'
     """
@@ -46,7 +47,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def tidy(panel: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "y") -> None:
-    """Two spines, a faint grid behind the data, letters of one size."""
+    """Give a panel its title and labels, two spines and a faint grid behind the data."""
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_axisbelow(True)
     if grid:
@@ -58,7 +59,7 @@ def tidy(panel: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = 
 
 
 def spread(panel: Axes, place: float, samples: np.ndarray, style: GroupStyle) -> None:
-    """Samples of several seeds at one place: mean, 95% interval of the mean (thick) and standard deviation (thin)."""
+    """Draw samples of several seeds: mean, 95% interval of the mean (thick) and standard deviation (thin)."""
     centre, deviation = mean_and_std(samples)
     interval = mean(samples)
     # On a logarithmic axis a deviation larger than the mean would reach below zero.
@@ -85,7 +86,7 @@ def spread(panel: Axes, place: float, samples: np.ndarray, style: GroupStyle) ->
 
 
 def counts(panel: Axes, axis: str = "y") -> None:
-    """Large numbers as 200 k and 3 M."""
+    """Write large numbers on an axis as 200 k and 3 M."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     ticks = panel.yaxis if axis == "y" else panel.xaxis
@@ -94,7 +95,8 @@ def counts(panel: Axes, axis: str = "y") -> None:
 
 
 def short_number(number: float) -> str:
-    """
+    """Format a number in at most three digits and a unit.
+
     >>> [short_number(number) for number in (12, 2_500, 486_000, 3e6)]
     ['12', '2.5 k', '486 k', '3 M']
     """

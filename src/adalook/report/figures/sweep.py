@@ -1,4 +1,4 @@
-"""Ours: which fixed depth is best on mazes of other sizes and discounts, and whether adaptive depth keeps up."""
+"""Figures of the sweep: fixed and adaptive lookahead on mazes of other sizes and discounts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Ratios = Mapping[str, Mapping[Cell, Estimate]]
 
 
 def best_depths(sweep: ExperimentData) -> FigureSpec | None:
-    """Best fixed depth by size and discount, a map per convention."""
+    """Draw the best fixed depth by size and discount, a map per convention."""
     grid = cells(sweep)
     if not grid:
         return None
@@ -63,7 +63,7 @@ def best_depths(sweep: ExperimentData) -> FigureSpec | None:
 
 
 def relative_costs(sweep: ExperimentData) -> FigureSpec | None:
-    """Queries of one setting of each adaptive method over those of the cell's best fixed depth, as maps."""
+    """Draw the cost of one setting of each adaptive method over that of the cell's best fixed depth."""
     ratios = adaptive_ratios(sweep, HEADLINE)
     chosen = _one_of_each(sweep, ratios)
     if not chosen:
@@ -92,7 +92,7 @@ def relative_costs(sweep: ExperimentData) -> FigureSpec | None:
 
 
 def adaptive(sweep: ExperimentData) -> FigureSpec | None:
-    """All adaptive settings in all cells under all conventions, a dot per cell."""
+    """Draw all adaptive settings in all cells under all conventions, a marker per cell."""
     if not adaptive_ratios(sweep, HEADLINE):
         return None
     styles = {record.label: record.style for record in sweep.records}
@@ -103,7 +103,7 @@ def adaptive(sweep: ExperimentData) -> FigureSpec | None:
         tidy(panel, title=str(convention), grid="x")
         _strips(panel, adaptive_ratios(sweep, convention), labels, styles)
     for panel in axes[-1]:
-        panel.set_xlabel("queries over those of the cell's best fixed depth", fontsize=NORMAL)
+        panel.set_xlabel("queries relative to the best fixed depth", fontsize=NORMAL)
     for panel in axes[:, 0]:
         panel.set_yticks(range(len(labels)), [pretty(label) for label in labels], fontsize=SMALL)
         panel.set_ylim(len(labels) - 0.4, -0.6)
@@ -134,7 +134,7 @@ def _strips(panel: Axes, ratios: Ratios, labels: list[str], styles: Mapping[str,
         panel.plot(values, heights, linestyle="", marker=style.marker, markersize=4, color=style.colour, alpha=0.75)
     everything = [gap.value for found in ratios.values() for gap in found.values()]
     decades = np.log10(max(everything) / min(everything))
-    subs = (1.0,) if decades > 1.8 else (1.0, 2.0, 5.0)
+    subs = (1.0,) if decades > 2.4 else (1.0, 2.0, 5.0)
     panel.xaxis.set_major_locator(LogLocator(10.0 if decades < 5.0 else 100.0, subs=subs, numticks=12))
     panel.xaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{short_number(number)}×"))
@@ -148,7 +148,7 @@ def _map(
     colours: str,
     limits: tuple[float, float],
 ) -> None:
-    """A map of sizes × discounts with a text in each cell, light on dark and dark on light."""
+    """Draw a map of sizes × discounts with a text in each cell, light on dark and dark on light."""
     import matplotlib
 
     sizes, discounts = _sides(grid)
@@ -186,7 +186,7 @@ def _sides(grid: Mapping[Cell, Any]) -> tuple[list[float], list[float]]:
 
 
 def _spread_out(grid: Mapping[Cell, Any], values: Mapping[Cell, float]) -> FloatArray:
-    """Numbers by cell as an array (sizes, discounts), NaN where there is none."""
+    """Return numbers by cell as an array (sizes, discounts), NaN where there is none."""
     sizes, discounts = _sides(grid)
     return np.array([[values.get((size, discount), np.nan) for discount in discounts] for size in sizes])
 
@@ -197,7 +197,7 @@ def _best_depths(grid: Mapping[Cell, list[MethodRuns]], convention: Convention) 
 
 
 def _depth_texts(grid: Mapping[Cell, list[MethodRuns]], numbers: FloatArray, convention: Convention) -> list[list[str]]:
-    """Depths in words, (sizes, discounts): "≥ 28" where 28 is the largest depth tried."""
+    """Return depths as texts, (sizes, discounts): "≥ 28" where 28 is the largest depth tried."""
     edge = _spread_out(grid, dict.fromkeys(edge_cells(grid, convention), 1.0))
     return [
         [f"≥ {_whole(depth)}" if last == 1.0 else _whole(depth) for depth, last in zip(depths, lasts, strict=True)]
@@ -206,7 +206,7 @@ def _depth_texts(grid: Mapping[Cell, list[MethodRuns]], numbers: FloatArray, con
 
 
 def _edges(grid: Mapping[Cell, list[MethodRuns]], *conventions: Convention) -> str:
-    """In how many cells the best depth is the last one tried, under which convention; all if none is named."""
+    """Say in how many cells the best depth is the largest tried, under each convention (all, or those named)."""
     counts = {convention: len(edge_cells(grid, convention)) for convention in conventions or CONVENTIONS}
     found = [f"{count} of {len(grid)} cells under {convention}" for convention, count in counts.items() if count]
     if not found:
@@ -215,7 +215,7 @@ def _edges(grid: Mapping[Cell, list[MethodRuns]], *conventions: Convention) -> s
 
 
 def _one_of_each(sweep: ExperimentData, ratios: Ratios) -> list[str]:
-    """The setting with the lowest worst case of each kind of method, among those that were run in every cell."""
+    """Return the setting of each kind of method with the lowest worst case over all cells."""
     groups = {record.label: record.group for record in sweep.records}
     everywhere = {label for label, found in ratios.items() if len(found) == len(cells(sweep))}
     worst = {label: max(gap.value for gap in ratios[label].values()) for label in ratios if label in everywhere}

@@ -19,7 +19,7 @@ from adalook.report.figures.style import INK, NORMAL, PALE, new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = ("Algorithm", "Iterations / PI's", "chain", "maze", "Cost of an iteration / S", "chain", "maze")
+COLUMNS = ("Algorithm", "Iterations over PI's", "chain", "maze", "Queries / iteration / S", "chain", "maze")
 EDGES = (0.0, 0.125, 0.285, 0.415, 0.545, 0.745, 0.865)
 """Where the columns begin, as shares of the width."""
 MISSING = "–"
@@ -54,7 +54,7 @@ class Measured:
 
 
 def comparison_table(experiments: Mapping[str, ExperimentData]) -> FigureSpec | None:
-    """The table as a figure, for the longest chain and the maze at the deepest setting that all algorithms share."""
+    """Draw the table, for the longest chain and the maze at the deepest setting that all algorithms share."""
     records = {name: _hardest(experiments[name]) for name in ("chain", "maze") if name in experiments}
     depths = {name: _shared_depth(found) for name, found in records.items()}
     if not records:
@@ -117,7 +117,7 @@ def _write(panel: Axes, number: int, row: Row, measured: Mapping[str, Measured |
 
 
 def _hardest(experiment: ExperimentData) -> list[Record]:
-    """The records of the longest chain; all records of other experiments."""
+    """Return the records of the longest chain; all records of other experiments."""
     if experiment.name != "chain" or not experiment.records:
         return list(experiment.records)
     return list(by_model(experiment.records, "n").values())[-1]
@@ -129,7 +129,7 @@ def _shared_depth(records: list[Record]) -> int:
 
 
 def _measure(row: Row, records: list[Record], depth: int) -> Measured | None:
-    """What the runs of this row needed; None where there are none, or none of PI to compare with."""
+    """Return the measured numbers of a row; None without runs, or without PI to compare with."""
     base = [record.iterations for record in records if record.group == "hpi" and record.lookahead == 1]
     runs = _runs(row, records, depth)
     if not base or not runs:
@@ -155,7 +155,7 @@ def _runs(row: Row, records: list[Record], depth: int) -> list[Record]:
 
 
 def _fewer(record: Record) -> float:
-    """The formula's iterations over those of PI: log γ / log κ, which is 1/h for κ = γ^h."""
+    """Return the formula's iterations over those of PI: log γ / log κ, which is 1/h for κ = γ^h."""
     if record.induced_contraction is None or not 0.0 < record.induced_contraction < 1.0:
         return 1.0 / record.lookahead
     return math.log(record.discount) / math.log(record.induced_contraction)

@@ -1,4 +1,4 @@
-"""One self-contained HTML file out of the assets beside this module: no network, no server, nothing to install."""
+"""Self-contained HTML pages put together from `report/assets`: no network, no server."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from string import Template
 from adalook.report.figures.spec import SavedFigure
 from adalook.report.pages.explorer import ExplorerData
 
-SCRIPTS = ("colours", "numbers", "looks", "maze", "chart", "runs", "explorer", "convergence")
+SCRIPTS = ("colours", "numbers", "colouring", "maze", "chart", "runs", "explorer", "convergence")
 """In the order in which they need each other."""
 
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file of `report/assets`."""
+    """Return the text of a file of `report/assets`."""
     return files("adalook.report").joinpath("assets", name).read_text("utf-8")
 
 
 def fill(name: str, **parts: str) -> str:
-    """An asset with its $names filled in; the parts are HTML already."""
+    """Return an asset with its $names filled in; the parts are HTML already."""
     return Template(asset(name)).substitute(parts)
 
 
 def document(title: str, body: str, data: dict[str, str]) -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
         title: plain text.
@@ -41,7 +41,7 @@ def document(title: str, body: str, data: dict[str, str]) -> str:
 
 
 def explorer_section(heading: str, intro: str, explorer: ExplorerData) -> str:
-    """The explorer's HTML; its data go into the document as "explorer-data"."""
+    """Return the explorer's HTML; its data go into the document as "explorer-data"."""
     meaning = explorer.meaning
     panels = "\n".join(
         fill("panel.html", side=side, title=f"Run {side.upper()}", distance=escape(meaning.distance))
@@ -54,7 +54,7 @@ def explorer_section(heading: str, intro: str, explorer: ExplorerData) -> str:
 
 
 def table(rows: list[tuple[str, str]], kind: str) -> str:
-    """Names and what they stand for, both plain text."""
+    """Return a table of two columns as HTML; names and texts are plain text."""
     lines = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
     return f'<div class="scroll"><table class="{kind}"><tbody>{lines}</tbody></table></div>'
 

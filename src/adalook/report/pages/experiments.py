@@ -1,4 +1,4 @@
-"""`adalook report`: results folders -> `index.html`, the figures beside it, and the claims as Markdown."""
+"""The report of the planning experiments: `index.html`, figures beside it, and claims as Markdown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from adalook.report.data.method_runs import (
     method_runs,
     wlpi_like_for_like,
 )
-from adalook.report.data.records import HEADLINE
+from adalook.report.data.records import COUNTING, HEADLINE
 from adalook.report.figures.planning import draw_figures
 from adalook.report.figures.spec import SavedFigure
+from adalook.report.figures.style import pretty
 from adalook.report.pages.document import document, explorer_section, figure_html, figure_list, table
 from adalook.report.pages.explorer import experiment_explorer
 from adalook.storage.files import atomic_write, make_directory
@@ -77,7 +78,7 @@ def _load(directories: Sequence[str | Path]) -> dict[str, ExperimentData]:
 def report_page(
     experiments: Mapping[str, ExperimentData], figures: Sequence[SavedFigure], claims: Sequence[CheckedClaim]
 ) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     maze = experiments.get("maze")
     explorer = next(filter(None, map(experiment_explorer, experiments.values())), None)
     sections = {
@@ -99,18 +100,19 @@ def report_page(
 
 
 INTRO = """<p class="lead">The planning experiments of “Planning and Learning with Adaptive Lookahead” run again, with
-every claim held against the data.</p>
+every claim checked against the data.</p>
 <p>Policy iteration improves a policy by looking one step ahead in every state. Looking further takes fewer iterations,
 but each costs more. The paper looks far ahead only in some states: those where one step is not enough (TLPI goes by a
-threshold, QLPI by a quantile). adalook adds a rule that needs no prior knowledge, WLPI, which follows the wave of
-changed values. All of them are run here on the paper’s chain and maze, from the same random policies.</p>"""
+threshold, QLPI by a quantile). adalook adds a rule that needs no prior knowledge: WLPI looks one step further only in
+states with a successor whose value has just changed. All of them are run here on the paper’s chain and maze, from the
+same initial policies.</p>"""
 
-EXPLORER_INTRO = """Two methods on the same maze from the same random policy, iteration by iteration: what each cell is
-worth under the policy so far, how far that is from the optimum, and how deep the method looked."""
+EXPLORER_INTRO = """Two methods on the same maze from the same random policy, iteration by iteration: the value of each
+cell under the policy so far, how far that is from the optimum, and how deep the method looked."""
 
 
 def _headline(maze: ExperimentData) -> str:
-    """The cheapest setting of each kind of method under the headline convention, against the best fixed depth."""
+    """Return the cheapest setting of each kind of method as HTML, compared with the best fixed depth."""
     methods = method_runs(maze.records)
     best_fixed = cheapest([one for one in methods if one.group == "hpi"], HEADLINE)
     if best_fixed is None:
@@ -125,9 +127,9 @@ def _headline(maze: ExperimentData) -> str:
     return (
         '<section id="numbers"><h2>In numbers</h2>\n'
         f"<p>Queries to the model until no action can be improved, mean of {seeds} "
-        f"maze{'' if seeds == 1 else 's'}, the best setting of each family. "
-        "Counted as <em>root + simulated</em>: distinct (state, action) pairs below each root, and a rollout of the "
-        "effective horizon from every state to evaluate a policy. The claims below give every other way of counting. "
+        f"maze{'' if seeds == 1 else 's'}, the best setting of each kind of method. "
+        f"{escape(HEADLINE.explanation)} This is the convention <em>{HEADLINE}</em>; the claims below give every other "
+        "way of counting. "
         f"{escape(wlpi_like_for_like(methods))}"
         f'</p>\n<ul class="headline">{"".join(cards)}</ul></section>'
     )
@@ -139,7 +141,7 @@ def _card(best: MethodRuns, family: Sequence[MethodRuns], fixed: MethodRuns) -> 
         compared, name = "the best fixed depth in hindsight", depth_name(best, family)
     else:
         compared, name = f"{interval(cost_ratio(best, fixed, HEADLINE))} × the best fixed depth", best.label
-    which = f"{name}, the best of {len(family)}" if len(family) > 1 else name
+    which = f"{pretty(name)}, the best of {len(family)}" if len(family) > 1 else pretty(name)
     return (
         f'<li><span class="name">{escape(best.style.description)}</span><b>{mean:,.0f}</b>'
         f"<span>{escape(which)}</span><span>{escape(compared)}</span></li>"
@@ -147,7 +149,7 @@ def _card(best: MethodRuns, family: Sequence[MethodRuns], fixed: MethodRuns) -> 
 
 
 def _figures(figures: Sequence[SavedFigure]) -> str:
-    """All figures; variants of a number, such as "Figure 5, tree + exact", are folded away below the first."""
+    """Return all figures as HTML, variants such as "Figure 5, tree + exact" folded away below the first."""
     by_number: dict[str, list[SavedFigure]] = {}
     for figure in figures:
         by_number.setdefault(figure.number.split(",")[0], []).append(figure)
@@ -174,8 +176,9 @@ def _claims(claims: Sequence[CheckedClaim]) -> str:
     ours = [claim.headline for claim in claims if claim.headline is not Verdict.NOT_TESTED]
     alone = ", ".join(f"{ours.count(verdict)} × {verdict.value}" for verdict in Verdict if verdict in ours)
     return (
-        '<section id="claims"><h2>The paper’s claims, held against the data</h2>\n'
-        "<p>Verdicts are computed from the results, under every way of counting queries; open a claim for its figures. "
+        '<section id="claims"><h2>The paper’s claims, checked against the data</h2>\n'
+        f"<p>{escape(COUNTING)}</p>\n"
+        "<p>Verdicts are computed from the results, under every way of counting queries; open a claim for its numbers. "
         f"Brackets are 95% bootstrap intervals over seeds. {escape(RULE)}</p>\n"
         f'<ul class="verdict-counts">{counts}</ul>\n'
         f"<p>Under {HEADLINE}, the headline, alone: {alone or 'nothing tested'}.</p>\n{rows}</section>"
@@ -187,7 +190,7 @@ def _badge(verdict: Verdict) -> str:
 
 
 def _verdicts(claim: CheckedClaim) -> str:
-    """The column of verdicts: the headline's and that over all ways of counting; one where counting does not matter."""
+    """Return the verdicts of a claim as HTML: under the headline convention, and over all conventions."""
     if len(claim.verdicts) < 2:
         return _badge(claim.verdict)
     named = ((str(HEADLINE), claim.headline), ("all ways of counting", claim.verdict))
@@ -208,12 +211,12 @@ def _claim(number: int, claim: CheckedClaim) -> str:
 def _convention_table(verdicts: Iterable[ConventionVerdict]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(each.convention)}</th><td>{_badge(each.verdict)}</td>'
-        f"<td>{escape(each.figures)}</td></tr>"
+        f"<td>{escape(each.numbers)}</td></tr>"
         for each in verdicts
     )
     return (
-        '<details><summary>Figures by way of counting</summary><div class="scroll"><table><thead><tr>'
-        '<th scope="col">queries</th><th scope="col">verdict</th><th scope="col">figures</th></tr></thead>'
+        '<details><summary>Numbers by way of counting</summary><div class="scroll"><table><thead><tr>'
+        '<th scope="col">queries</th><th scope="col">verdict</th><th scope="col">numbers</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div></details>"
     )
 

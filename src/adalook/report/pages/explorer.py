@@ -1,4 +1,4 @@
-"""What the explorer of a page shows: boards (models with a layout) and runs on them, packed to be put into the page.
+"""What the explorer of a page shows: models (models with a layout) and runs on them, packed to be put into the page.
 
 Arrays are the saved ones bit for bit, deflated and written in base64: what the page shows is what is on disk.
 """
@@ -25,8 +25,8 @@ MOST_BYTES = 3_500_000
 
 
 @dataclass(frozen=True)
-class Board:
-    """A model to draw: where its states lie, and what they are worth at best."""
+class GridModel:
+    """A model on a grid: the positions of its states, and their optimal values."""
 
     name: str
     layout: SavedLayout
@@ -36,13 +36,13 @@ class Board:
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one board. Lists have an entry per pass that is shown; arrays have a row per frame.
+    """One method on one model. Lists have an entry per pass that is shown; arrays have a row per frame.
 
     `numbers` are the numbers of those passes; `frames` says which entries have arrays; `queries` and `prior` are as in
     a record on disk.
     """
 
-    board: str
+    model: str
     method: str
     """What the page's address calls it."""
     group: str
@@ -64,19 +64,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the numbers of an explorer are, in words for its labels."""
+    """Labels for the numbers of an explorer: what the values are, and what distances are measured to."""
 
     values: str = "value of the policy"
     target: str = "V*"
     """What distances are measured to."""
     distance: str = "distance"
     optimal: bool = True
-    """Whether the boards' values are V*."""
+    """Whether the models' values are V*."""
 
 
 @dataclass(frozen=True)
 class ExplorerData:
-    """The explorer's part of a page: text to put into it, what its numbers are, and what readers must be told."""
+    """The data and labels of an explorer, and notes for its readers."""
 
     text: str
     omitted: str = ""
@@ -86,36 +86,36 @@ class ExplorerData:
 
 
 def experiment_explorer(experiment: ExperimentData, most_bytes: int = MOST_BYTES) -> ExplorerData | None:
-    """The explorer of all traced runs of an experiment; seeds are left out, the last first, if there are too many.
+    """Return the explorer of all traced runs of an experiment; if they are too large, of the first seeds.
 
     Returns:
         None if no run kept its trace.
     """
     keys = _traced_models(experiment)
-    boards: list[dict[str, Any]] = []
+    models: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
     size = 0
     for key, name in keys.items():
         more = [_pack_run(run) for run in _runs_on(experiment, key, name)]
         size += sum(len(run["packed"]["data"]) for run in more)
-        if size > most_bytes and boards:
+        if size > most_bytes and models:
             break
-        boards.append(_pack_board(_board(name, experiment.models[key])))
+        models.append(_pack_model(_grid_model(name, experiment.models[key])))
         runs += more
-    if not boards:
+    if not models:
         return None
-    left = len(keys) - len(boards)
-    omitted = f"To keep the page small it shows {len(boards)} of {len(keys)} seeds." if left else ""
-    return ExplorerData(_content(boards, runs, Meaning()), omitted)
+    left = len(keys) - len(models)
+    omitted = f"To keep the page small it shows {len(models)} of {len(keys)} seeds." if left else ""
+    return ExplorerData(_content(models, runs, Meaning()), omitted)
 
 
-def run_explorer(board: Board, run: Run, meaning: Meaning, *, omitted: str = "", warning: str = "") -> ExplorerData:
-    """The explorer of a single run."""
-    return ExplorerData(_content([_pack_board(board)], [_pack_run(run)], meaning), omitted, warning, meaning)
+def run_explorer(model: GridModel, run: Run, meaning: Meaning, *, omitted: str = "", warning: str = "") -> ExplorerData:
+    """Return the explorer of a single run."""
+    return ExplorerData(_content([_pack_model(model)], [_pack_run(run)], meaning), omitted, warning, meaning)
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Arrays one after the other, little-endian, deflated, in base64; see `unpack` in numbers.js.
+    """Pack arrays one after the other, little-endian, deflated, in base64; see `unpack` in numbers.js.
 
     Typed arrays must start at a multiple of their items' size, so the widest come first.
 
@@ -131,7 +131,7 @@ def pack(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def _traced_models(experiment: ExperimentData) -> dict[str, str]:
-    """Keys of the models that traced runs were on, by seed, with the name each goes by: its seed if that is enough."""
+    """Return the keys of traced models by seed, each with a name: its seed if that is unique."""
     seeds = {
         record.model_key: record.seed
         for record in sorted(experiment.records, key=lambda record: record.seed)
@@ -152,9 +152,9 @@ def _runs_on(experiment: ExperimentData, key: str, name: str) -> list[Run]:
     return runs
 
 
-def _run(record: Record, trace: Trace, board: str) -> Run:
+def _run(record: Record, trace: Trace, model: str) -> Run:
     return Run(
-        board=board,
+        model=model,
         method=f"{record.group}/{record.label}",
         group=record.style.description,
         label=record.label,
@@ -177,26 +177,26 @@ def _prior(prior: PriorCost) -> dict[str, Any]:
     return {"kind": prior.kind, "counted": prior.counted, "queries": queries}
 
 
-def _board(name: str, model: SavedModel) -> Board:
-    return Board(name, model.layout, model.values, model.action_names)
+def _grid_model(name: str, model: SavedModel) -> GridModel:
+    return GridModel(name, model.layout, model.values, model.action_names)
 
 
-def _pack_board(board: Board) -> dict[str, Any]:
-    layout = board.layout
+def _pack_model(model: GridModel) -> dict[str, Any]:
+    layout = model.layout
     places = {"start": layout.start, "goal": layout.goals, "trap": layout.traps, "wall": layout.walls.any()}
     return {
-        "name": board.name,
+        "name": model.name,
         "rows": layout.shape[0],
         "columns": layout.shape[1],
         "moves": layout.moves,
         "start": layout.start,
         "goals": layout.goals,
         "traps": layout.traps,
-        "action_names": board.action_names,
+        "action_names": model.action_names,
         "places": [name for name, there in places.items() if there],
         "packed": pack(
             {
-                "values": board.values,
+                "values": model.values,
                 "cells": layout.cells.astype(np.int32),
                 "walls": layout.walls.astype(np.uint8),
             }
@@ -206,7 +206,7 @@ def _pack_board(board: Board) -> dict[str, Any]:
 
 def _pack_run(run: Run) -> dict[str, Any]:
     return {
-        "board": run.board,
+        "model": run.model,
         "method": run.method,
         "group": run.group,
         "label": run.label,
@@ -229,8 +229,8 @@ def _pack_run(run: Run) -> dict[str, Any]:
     }
 
 
-def _content(boards: list[dict[str, Any]], runs: list[dict[str, Any]], meaning: Meaning) -> str:
-    """JSON that can stand inside a <script> element, whatever names are in it."""
-    data = {"boards": boards, "runs": runs, "meaning": asdict(meaning)}
+def _content(models: list[dict[str, Any]], runs: list[dict[str, Any]], meaning: Meaning) -> str:
+    """Return JSON that can stand inside a <script> element, whatever names are in it."""
+    data = {"models": models, "runs": runs, "meaning": asdict(meaning)}
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")

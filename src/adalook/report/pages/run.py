@@ -262,7 +262,8 @@ def _words(value: object) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
+    """Format a time in seconds, minutes or hours.
+
     >>> [duration(seconds) for seconds in (42.4, 200, 9_000)]
     ['42.4 s', '3 min 20 s', '2 h 30 min']
     """

@@ -1,4 +1,4 @@
-"""`adalook solve --report`: one solution -> `report.html`, with the explorer if its model can be drawn.
+"""The page of one solution, `report.html`, with an explorer if its model can be drawn.
 
 A page holds a bounded number of passes: where it shows fewer than there were, it says so.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from adalook.errors import FileError
 from adalook.report.data.solution import MAKE_ONE, SavedSolution, SavedTrace, load_solution, load_trace
 from adalook.report.pages.document import document, explorer_section, table
-from adalook.report.pages.explorer import Board, ExplorerData, Meaning, Run, run_explorer
+from adalook.report.pages.explorer import ExplorerData, GridModel, Meaning, Run, run_explorer
 from adalook.storage.files import atomic_write
 
 MOST_PASSES = 1000
@@ -59,7 +59,7 @@ def write_solution_page(directory: str | Path) -> Path:
 
 
 def solution_page(solution: SavedSolution, trace: SavedTrace | None) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     about = solution.about
     shown = _shown_passes(len(about["trace"]), () if trace is None else trace.frames.tolist())
     passes = _Passes(about["trace"], shown)
@@ -84,11 +84,11 @@ EVALUATED, JUST_VALUES = "value of the policy", "values"
 
 def _explorer_intro(meaning: Meaning) -> str:
     if meaning.values == EVALUATED:
-        worth = "what each cell is worth under the policy so far, how far that is from"
+        shown = "the value of each cell under the policy so far, how far that is from"
     else:
-        worth = "the values so far, how far they are from"
+        shown = "the values so far, how far they are from"
     target = "the solution’s values, which stand for V*," if meaning.optimal else f"{meaning.target}, which are not V*,"
-    return f"The solve, iteration by iteration: {worth} {target} and how deep the method looked."
+    return f"The solve, iteration by iteration: {shown} {target} and how deep the method looked."
 
 
 class _Passes:
@@ -101,7 +101,7 @@ class _Passes:
         return [self.trace[number][name] for number in self.shown]
 
     def queries(self) -> dict[str, dict[str, list[int] | None]]:
-        """By convention; None where they were not counted."""
+        """Return the queries by convention; None where they were not counted."""
         kinds = {"improvement": ("tree", "root", "shared"), "evaluation": ("exact", "simulated")}
         return {kind: {name: self._counts(kind, name) for name in names} for kind, names in kinds.items()}
 
@@ -113,7 +113,7 @@ class _Passes:
         return [sum(counts[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
 
     def data(self) -> dict[str, Any]:
-        """What convergence.js draws."""
+        """Return the data that convergence.js draws."""
         return {
             "numbers": list(self.shown),
             "policy_loss": self.column("policy_loss"),
@@ -126,17 +126,17 @@ class _Passes:
 
 
 def _shown_passes(passes: int, frames: Sequence[int]) -> list[int]:
-    """Every pass if they are few, else some of them, with all that have a frame."""
+    """Return the passes to show: all if they are few, else some of them and all that have a frame."""
     return sorted({*_spread(passes, MOST_PASSES), *frames})
 
 
 def _spread(passes: int, most: int) -> list[int]:
-    """At most so many passes, evenly spread from the first to the last."""
+    """Return at most `most` passes, evenly spread from the first to the last."""
     return [int(number) for number in np.linspace(0, passes - 1, min(passes, most)).round()]
 
 
 def _explorer(solution: SavedSolution, trace: SavedTrace | None, passes: _Passes) -> tuple[ExplorerData | None, str]:
-    """The explorer or, if there can be none, the reason."""
+    """Return the explorer, or None and the reason why there is none."""
     layout, states = solution.layout, len(solution.values)
     if layout is None:
         return None, "This model has no layout, so there is no maze to draw: give it one with al.MDP(…, layout=…)."
@@ -151,14 +151,14 @@ def _explorer(solution: SavedSolution, trace: SavedTrace | None, passes: _Passes
     if not np.array_equal(solution.policy, trace.policy[-1]):
         run = _with_returned(run, solution, len(passes.trace))
     meaning = _meaning(solution.about, evaluated=not run.returned, optimal=not warning)
-    board = Board("", layout, solution.values, layout.action_names)
-    return run_explorer(board, run, meaning, omitted=omitted, warning=warning), ""
+    model = GridModel("", layout, solution.values, layout.action_names)
+    return run_explorer(model, run, meaning, omitted=omitted, warning=warning), ""
 
 
 def _run(about: dict[str, Any], trace: SavedTrace, passes: _Passes) -> Run:
     place = {number: index for index, number in enumerate(passes.shown)}
     return Run(
-        board="",
+        model="",
         method="",
         group="",
         label=about["method"],
@@ -177,7 +177,7 @@ def _run(about: dict[str, Any], trace: SavedTrace, passes: _Passes) -> Run:
 
 
 def _with_returned(run: Run, solution: SavedSolution, number: int) -> Run:
-    """A run with the solution as its last frame: a frame is what a pass started from, and from this none did."""
+    """Append the returned policy as a last frame, where no pass started from it."""
 
     def free(counts: dict[str, list[int] | None]) -> dict[str, list[int] | None]:
         return {name: None if steps is None else [*steps, 0] for name, steps in counts.items()}
@@ -198,7 +198,7 @@ def _with_returned(run: Run, solution: SavedSolution, number: int) -> Run:
 
 
 def _meaning(about: dict[str, Any], *, evaluated: bool, optimal: bool) -> Meaning:
-    """What to call the numbers; those of backups and sweeps are no policy's values.
+    """Return the explorer's labels; values from backups and sweeps are no policy's values.
 
     Args:
         about: the solution.
@@ -214,7 +214,7 @@ def _meaning(about: dict[str, Any], *, evaluated: bool, optimal: bool) -> Meanin
 
 
 def _warning(solution: SavedSolution) -> str:
-    """Why the solution's values must not be taken for V*; empty if they may."""
+    """Return why the solution's values must not be taken for V*; empty if they may."""
     error = float(np.maximum(solution.upper - solution.values, solution.values - solution.lower).max())
     status = solution.about["status"]
     near = max(NEAR_OPTIMUM * np.ptp(solution.values), ROUNDING * np.abs(solution.values).max())

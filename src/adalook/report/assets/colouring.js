@@ -1,4 +1,4 @@
-// What the cells of a maze can be coloured by: each look turns a state's number into a colour, and explains itself.
+// What the cells of a maze can be coloured by: each colouring maps a state's number to a colour and has a legend.
 
 /** The number that a share of the sorted numbers lies below. */
 function quantile(sorted, share) {
@@ -22,8 +22,8 @@ function ticksOf(low, high) {
 }
 
 /** By value. A bad policy can be worth far less than any good one: what lies below 2% of all numbers shares a colour. */
-function valueLook(board, traces, meaning) {
-  const numbers = sample([board.values, ...traces.map((trace) => trace.values)]);
+function valueColouring(model, traces, meaning) {
+  const numbers = sample([model.values, ...traces.map((trace) => trace.values)]);
   const low = quantile(numbers, 0.02);
   const high = numbers[numbers.length - 1] > low ? numbers[numbers.length - 1] : low + 1;
   const share = (number) => (number - low) / (high - low);
@@ -37,9 +37,9 @@ function valueLook(board, traces, meaning) {
 }
 
 /** By distance to V*, or what there is instead of it, from zero; the farthest 2% of all share a colour. */
-function distanceLook(board, traces, meaning) {
-  const states = board.values.length;
-  const distance = (trace, at) => Math.abs(board.values[at % states] - trace.values[at]);
+function distanceColouring(model, traces, meaning) {
+  const states = model.values.length;
+  const distance = (trace, at) => Math.abs(model.values[at % states] - trace.values[at]);
   const numbers = sample(traces.map((trace) => trace.values.map((_, at) => distance(trace, at))));
   const farthest = numbers[numbers.length - 1];
   const top = quantile(numbers, 0.98) || farthest || 1;
@@ -55,53 +55,53 @@ function distanceLook(board, traces, meaning) {
 const MOST_NAMED = 10;
 
 /** By depth: few different depths get a colour each, by rank; many follow the number. */
-function depthLook(board, traces) {
+function depthColouring(model, traces) {
   const used = [...new Set(traces.flatMap((trace) => [...new Set(trace.depth)]))].sort((one, other) => one - other);
   const last = Math.max(1, used.length - 1);
   const rank = new Map(used.map((depth, i) => [depth, i]));
   const span = Math.max(1, used[used.length - 1] - used[0]);
   const named = used.length <= MOST_NAMED;
   const share = named ? (depth) => rank.get(depth) / last : (depth) => (depth - used[0]) / span;
-  const look = { title: "depth looked ahead, in steps", colour: (trace, at) => cividis(share(trace.depth[at])), clipped: "" };
-  if (named) return { ...look, swatches: used.map((depth) => [css(cividis(share(depth))), String(depth)]) };
-  return { ...look, bar: cividis, ticks: ticksOf(used[0], used[used.length - 1]).map((at) => [share(at), String(at)]) };
+  const colouring = { title: "depth looked ahead, in steps", colour: (trace, at) => cividis(share(trace.depth[at])), clipped: "" };
+  if (named) return { ...colouring, swatches: used.map((depth) => [css(cividis(share(depth))), String(depth)]) };
+  return { ...colouring, bar: cividis, ticks: ticksOf(used[0], used[used.length - 1]).map((at) => [share(at), String(at)]) };
 }
 
 /** By action, for models whose actions are no moves on the grid. */
-function actionLook(board, traces) {
+function actionColouring(model, traces) {
   const used = [...new Set(traces.flatMap((trace) => [...new Set(trace.policy)]))].sort((one, other) => one - other);
   const colour = (action) => channels(CATEGORIES[action % CATEGORIES.length]);
   return {
     title: "action of the policy",
     colour: (trace, at) => colour(trace.policy[at]),
-    swatches: used.map((action) => [css(colour(action)), actionName(board, action)]),
+    swatches: used.map((action) => [css(colour(action)), actionName(model, action)]),
     clipped: used.length > CATEGORIES.length ? "colours repeat" : "",
   };
 }
 
-const LOOKS = { value: valueLook, distance: distanceLook, depth: depthLook, action: actionLook };
+const COLOURINGS = { value: valueColouring, distance: distanceColouring, depth: depthColouring, action: actionColouring };
 
-const actionName = (board, action) => board.action_names[action] ?? `action ${action}`;
+const actionName = (model, action) => model.action_names[action] ?? `action ${action}`;
 
-/** Draw a look's legend into an element: a colour bar with ticks, or one swatch for each thing. */
-function drawLegend(element, look) {
+/** Draw the legend of a colouring into an element: a colour bar with ticks, or one swatch for each thing. */
+function drawLegend(element, colouring) {
   element.replaceChildren();
-  const title = make("div", { class: "legend-title" }, look.title);
+  const title = make("div", { class: "legend-title" }, colouring.title);
   element.append(title);
-  if (look.swatches) {
+  if (colouring.swatches) {
     const list = make("div", { class: "swatches" });
-    for (const [colour, text] of look.swatches) {
+    for (const [colour, text] of colouring.swatches) {
       list.append(make("span", { class: "swatch" }, make("i", { style: `background:${colour}` }), text));
     }
     element.append(list);
   } else {
-    const stops = Array.from({ length: 11 }, (_, i) => css(look.bar(i / 10)));
+    const stops = Array.from({ length: 11 }, (_, i) => css(colouring.bar(i / 10)));
     element.append(make("div", { class: "bar", style: `background:linear-gradient(to right, ${stops.join(", ")})` }));
     const ticks = make("div", { class: "bar-ticks" });
-    for (const [share, text] of look.ticks) ticks.append(make("span", { style: `left:${100 * share}%` }, text));
+    for (const [share, text] of colouring.ticks) ticks.append(make("span", { style: `left:${100 * share}%` }, text));
     element.append(ticks);
   }
-  if (look.clipped) element.append(make("div", { class: "legend-note" }, look.clipped));
+  if (colouring.clipped) element.append(make("div", { class: "legend-note" }, colouring.clipped));
 }
 
 /** An HTML element with attributes and children. */
