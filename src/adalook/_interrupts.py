@@ -1,4 +1,4 @@
-"""The one signal guard: Ctrl-C and SIGTERM ask long work to stop at its next safe point."""
+"""A guard that turns Ctrl-C and SIGTERM into a request to stop at the next safe point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class SignalGuard:
-    """Context in which the first stop signal is remembered and the second acts as it would without the guard.
+    """A context in which the first stop signal is remembered, and the second acts as it would without the guard.
 
     `received` is empty until a signal asks to stop; long work looks at it between two steps. Signals that were ignored
     before (a process started by `nohup … &`) stay ignored, and outside the main thread nothing is touched.
@@ -33,7 +33,7 @@ class SignalGuard:
         return self
 
     def listen(self) -> None:
-        """Install the handlers; a second call does nothing."""
+        """Install the signal handlers; a second call does nothing."""
         if self._previous or threading.current_thread() is not threading.main_thread():
             return
         for number in self._signals:
@@ -53,10 +53,10 @@ class SignalGuard:
         signal.signal(number, self._previous[number])
 
     def __bool__(self) -> bool:
-        """Whether a signal has asked to stop."""
+        """Return whether a signal has asked to stop."""
         return bool(self.received)
 
     def raise_received(self) -> None:
-        """Deliver the remembered signals, once the handlers they had before are back."""
+        """Raise the remembered signals again; to be called after the context, when their own handlers are back."""
         for number in self.received:
             signal.raise_signal(number)

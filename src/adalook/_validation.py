@@ -1,4 +1,4 @@
-"""Validators of settings: each returns a value as plain Python, or raises an error that says what was expected.
+"""Validators of settings: a validator returns a value as plain Python, or raises an error with what was expected.
 
 Numbers may be NumPy's. NumPy itself is not imported, so that the command line can check its flags without it.
 """
@@ -20,9 +20,9 @@ class Validator:
 
     expected: str
     read: Callable[[Any], Any]
-    """The value as plain Python; TypeError or OverflowError if it is of another kind."""
+    """Returns the value as plain Python; raises TypeError or OverflowError if it is of another type."""
     holds: Callable[[Any], bool]
-    """Whether what was read is within the range."""
+    """Returns whether that value is within the range."""
 
     def validate(self, name: str, value: Any) -> Any:
         """Return the value as plain Python, or raise `ArgumentError`.
@@ -44,29 +44,34 @@ class Validator:
 
 
 def _without_numpy(value: Any) -> Any:
-    """NumPy's numbers as Python's, its arrays as lists."""
+    """Return NumPy's numbers as Python's, its arrays as lists, and everything else as it is."""
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
 def _integer(value: Any) -> int:
+    """Return an integer, or raise TypeError; True and 3.0 are none."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError
     return int(value)
 
 
 def _number(value: Any) -> float:
+    """Return a float, or raise TypeError; True is no number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError
     return float(value)
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
+    """Return a tuple of floats, or raise TypeError."""
     if not isinstance(value, list | tuple):
         raise TypeError
     return tuple(_number(_without_numpy(each)) for each in value)
 
 
-def _of(kind: type) -> Callable[[Any], Any]:
+def _instance_of(kind: type) -> Callable[[Any], Any]:
+    """Return a function that returns instances of `kind` and raises TypeError for everything else."""
+
     def read(value: Any) -> Any:
         if not isinstance(value, kind):
             raise TypeError
@@ -93,7 +98,7 @@ def number_list(max_length: int) -> Validator:
 
 def one_of(*words: str) -> Validator:
     """Accept one of these words."""
-    return Validator(f"{', '.join(words[:-1])} or {words[-1]}", _of(str), lambda value: value in words)
+    return Validator(f"{', '.join(words[:-1])} or {words[-1]}", _instance_of(str), lambda value: value in words)
 
 
 def optional(validator: Validator) -> Validator:
@@ -112,16 +117,16 @@ def optional(validator: Validator) -> Validator:
 
 def text(expected: str) -> Validator:
     """Accept any text but the empty one."""
-    return Validator(expected, _of(str), bool)
+    return Validator(expected, _instance_of(str), bool)
 
 
-boolean = Validator("True or False", _of(bool), lambda _: True)
+boolean = Validator("True or False", _instance_of(bool), lambda _: True)
 fraction = Validator("a number in [0, 1]", _number, lambda value: 0.0 <= value <= 1.0)
 fraction_above_zero = Validator("a number in (0, 1]", _number, lambda value: 0.0 < value <= 1.0)
 fraction_below_one = Validator("a number in [0, 1)", _number, lambda value: 0.0 <= value < 1.0)
 non_negative = Validator("a number >= 0", _number, lambda value: 0.0 <= value < float("inf"))
 positive = Validator("a number > 0", _number, lambda value: 0.0 < value < float("inf"))
-positive_or_infinite = Validator("a number > 0", _number, lambda value: value > 0.0)
+positive_or_infinite = Validator("a number > 0, or infinity", _number, lambda value: value > 0.0)
 
 
 def parse_number(text: str, kind: type, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Every error that is ours, with one base: ``except al.AdalookError`` catches them all.
+"""The errors that adalook raises; ``except al.AdalookError`` catches them all.
 
 Each message says what is wrong, what was expected, what came instead and, where there is a way out, what to do.
 The subclasses also derive from the built-in error a Python programmer would look for.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class AdalookError(Exception):
-    """Base of every error raised by adalook on purpose."""
+    """The base of all errors that adalook raises on purpose."""
 
     def __init__(self, what: str, *, expected: object = None, got: object = None, remedy: str = "") -> None:
         parts = [what]
@@ -23,38 +23,38 @@ class AdalookError(Exception):
 
 
 class ModelError(AdalookError, ValueError):
-    """The MDP, or something that must match it, is not well formed."""
+    """An MDP, or something that must match it, is not well formed."""
 
 
 class ArgumentError(AdalookError, ValueError):
-    """A setting of a method or function is out of its range."""
+    """An argument or setting has a wrong type or is out of range."""
 
 
 class SimulatorError(AdalookError):
-    """A simulator does not keep what `adalook.simulators.base` promises, so no search in it can be trusted."""
+    """A simulator violates the contract of `adalook.simulators.base`, so no search in it can be trusted."""
 
 
 class FileError(AdalookError, OSError):
-    """A file is missing, damaged, hostile or cannot be written."""
+    """A file is missing, damaged, not ours, or cannot be written."""
 
     def __str__(self) -> str:  # OSError would print its arguments as a tuple
         return str(self.args[0])
 
 
 class DivergedError(AdalookError, ArithmeticError):
-    """The values that an agent learns are no numbers any more."""
+    """The values that an agent learns have become infinite or NaN."""
 
     def __init__(self, got: object) -> None:
         super().__init__(
             "learning diverged",
-            expected="values that are numbers",
+            expected="finite values",
             got=got,
-            remedy="begin anew with a smaller learning_rate; RUN/best was saved before and can be evaluated",
+            remedy="start a new run with a smaller learning_rate; RUN/best was saved before and can be evaluated",
         )
 
 
 class MissingExtraError(AdalookError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and is not installed."""
 
     def __init__(self, package: str, extra: str = "", purpose: str = "") -> None:
         if not extra:  # unpickled: the one argument is the message

@@ -6,8 +6,9 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from adalook import _validation as validation
+from adalook._validation import boolean, check_fields, integer, positive
 from adalook.errors import FileError
 from adalook.storage.files import atomic_write, file_error
 
@@ -18,35 +19,23 @@ OPTIONS_FILE = "options.json"
 class RunOptions:
     """How often a run logs, evaluates and saves; none of this changes what is learned."""
 
-    report_period_steps: int = 1_000
+    report_period_steps: Annotated[int, integer(min=1)] = 1_000
     """Agent steps between progress entries in the log."""
-    evaluation_period_steps: int = 50_000
+    evaluation_period_steps: Annotated[int, integer(min=1)] = 50_000
     """Agent steps between evaluations."""
-    evaluation_episodes: int = 10
+    evaluation_episodes: Annotated[int, integer(min=0)] = 10
     """Episodes per evaluation; 0: no evaluations."""
-    checkpoint_period_steps: int = 1_000_000
+    checkpoint_period_steps: Annotated[int, integer(min=1)] = 1_000_000
     """Agent steps between checkpoints."""
-    checkpoint_period_seconds: float = 300.0
+    checkpoint_period_seconds: Annotated[float, positive] = 300.0
     """Seconds between checkpoints."""
-    tensorboard: bool = True
+    tensorboard: Annotated[bool, boolean] = True
     """Write events for TensorBoard."""
-    progress: bool = True
+    progress: Annotated[bool, boolean] = True
     """Show a progress bar on standard error, if that is a terminal."""
 
     def __post_init__(self) -> None:
-        for name, validator in _VALIDATORS.items():
-            object.__setattr__(self, name, validator.validate(f"run options: {name}", getattr(self, name)))
-
-
-_VALIDATORS = {
-    "report_period_steps": validation.integer(1),
-    "evaluation_period_steps": validation.integer(1),
-    "evaluation_episodes": validation.integer(0),
-    "checkpoint_period_steps": validation.integer(1),
-    "checkpoint_period_seconds": validation.positive,
-    "tensorboard": validation.boolean,
-    "progress": validation.boolean,
-}
+        check_fields(self, "run options")
 
 
 def write_options(directory: Path, options: RunOptions) -> None:
