@@ -212,19 +212,15 @@ class _Trees:
         self._stopwatch = _Stopwatch()
         self._observations = np.stack([root.observation for root in roots])
         self._terminated = TerminatedLeaves(count, options.sim)
-        self._steps: list[_Step] = []
-        """By depth."""
-        # By root:
+        self._steps: list[_Step] = []  # by depth
+        # All that follow are by root.
         self._levels: list[list[Level]] = [[] for _ in roots]
         self._status = [SearchStatus.DONE] * count
         self._given_up = [Seconds()] * count
         self._tree_nodes = [0] * count
         self._nodes: IntArray = np.zeros(count, np.int64)
-        """Steps simulated …"""
-        self._nodes_before: IntArray = np.zeros(count, np.int64)
-        """… and those of them up to the last evaluated level"""
-        self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count
-        """(depth, index in the level) of the best leaf"""
+        self._nodes_before: IntArray = np.zeros(count, np.int64)  # those down to the last evaluated level
+        self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count  # depth and index in the level of the best leaf
 
     def grow(self, expander: Expander, states: Sequence[State]) -> None:
         """Add level after level, until no tree grows any more."""
