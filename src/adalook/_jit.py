@@ -12,6 +12,8 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 compiled: Decorator = njit(cache=True, nogil=True, error_model="numpy")
 """Compiles a kernel: cached on disk, without Python's lock, without fast-math."""
+compiled_with_lock: Decorator = njit(cache=True)
+"""Compiles a kernel of microseconds, for which giving up Python's lock and taking it again would cost too much."""
 inlined: Decorator = njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)  # type: ignore[call-overload]
 """Compiles a helper inside hot loops. Without `_nrt=False` each call counts references to its arrays, atomically: 15
 times slower on the maze, 4 times on random models (so helpers must not allocate)."""

@@ -49,7 +49,7 @@ def test_observations_are_what_the_usual_wrappers_make_of_ale(game: str, rom: st
     assert differing < 100 * 84 * 84 / 500
 
 
-def test_trees_see_what_the_live_world_comes_to_see() -> None:
+def test_trees_see_what_the_live_env_comes_to_see() -> None:
     sim = AtariSimulator("ALE/VideoPinball-v5")
     sim.reset(seed=0)
     state = sim.save()
@@ -96,7 +96,7 @@ def test_rewards_are_clipped_and_scores_are_not() -> None:
     assert AtariSimulator("ALE/SpaceInvaders-v5").expand([before], [action]).rewards.tolist() == [transition.raw_reward]
 
 
-def test_the_time_limit_truncates_the_live_world_and_no_tree() -> None:
+def test_the_time_limit_truncates_the_live_env_and_no_tree() -> None:
     sim = AtariSimulator("ALE/Pong-v5", noop_max=0, max_frames=12)
     sim.reset(seed=0)
     assert [sim.step(0).episode_over for _ in range(2)] == [False, False]
@@ -115,7 +115,7 @@ def test_starts_differ_by_seed_and_repeat_with_it() -> None:
     assert starts[0] == starts[3]
 
 
-def test_a_resumed_world_begins_its_next_episodes_as_the_first_would_have() -> None:
+def test_a_resumed_env_begins_its_next_episodes_as_the_first_would_have() -> None:
     sim, resumed = AtariSimulator("ALE/Solaris-v5"), AtariSimulator("ALE/Solaris-v5")
     sim.reset(seed=0)
     for action in range(10):
@@ -179,7 +179,7 @@ def test_unknown_and_two_player_games_are_refused() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="frame_skip=0"):
+    with pytest.raises(ArgumentError, match="frame_skip is wrong: expected a whole number >= 1, got 0"):
         AtariSimulator("ALE/Pong-v5", frame_skip=0)
 
 

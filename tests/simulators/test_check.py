@@ -13,15 +13,15 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children
 from adalook.simulators.checker.check import check_simulator
 from adalook.storage.serializer import serialize
-from tests.simulators.worlds import WORLDS, WindyWalk, make
+from tests.simulators.cases import SIMULATORS, WindyWalk, make
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_our_worlds_are_faithful(name: str) -> None:
-    check_simulator(make(name), steps=20 if "ALE" in str(WORLDS[name][0]) else 40)
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_our_simulators_are_faithful(name: str) -> None:
+    check_simulator(make(name), steps=20 if "ALE" in str(SIMULATORS[name][0]) else 40)
 
 
-def test_the_live_world_is_put_back() -> None:
+def test_the_live_env_is_put_back() -> None:
     sim = make("Asterix")
     sim.reset(seed=3)
     for _ in range(20):
@@ -32,7 +32,7 @@ def test_the_live_world_is_put_back() -> None:
 
 
 def test_a_walk_must_have_steps() -> None:
-    with pytest.raises(ArgumentError, match="at least 1, got 0"):
+    with pytest.raises(ArgumentError, match="a whole number >= 1, got 0"):
         check_simulator(make("chain"), steps=0)
 
 
@@ -71,7 +71,7 @@ class ForgetsSpeed(WindyWalk):
 
 
 class StopsWhenSaving(WindyWalk):
-    """Restores the same world each time, but not the one that was saved."""
+    """Restores the same state each time, but not the one that was saved."""
 
     def save(self) -> Any:
         place, _, randomness = super().save()
@@ -81,7 +81,7 @@ class StopsWhenSaving(WindyWalk):
         return np.array([self.place, 0], np.float32)
 
 
-class ForgetsRandomness(WindyWalk):
+class ForgetsRandomStream(WindyWalk):
     def restore(self, state: Any) -> None:
         self.place, self.speed, _ = state
 
@@ -148,7 +148,7 @@ class ReusesItsBuffer(WindyWalk):
         return self.buffer
 
 
-class ExpandsInTheLiveWorld(WindyWalk):
+class ExpandsInTheLiveEnv(WindyWalk):
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
         self._scratch = self
         return super().expand(states, actions, out)
@@ -183,12 +183,12 @@ class KeyIsThePlace(WindyWalk):
         return np.array([self.place, 0], np.float32)
 
 
-class NeverBranches(WindyWalk):
+class NeverReseeds(WindyWalk):
     def reseed(self, state: Any, seed: int) -> Any:
         return state
 
 
-class BranchForesees(WindyWalk):
+class ReseedForesees(WindyWalk):
     """Writes the seed down, and draws from the live generator all the same."""
 
     def save(self) -> Any:
@@ -285,14 +285,14 @@ class BeginsTheSameAgain(WindyWalk):
         return super().reset(3 if seed is None else seed)
 
 
-class BranchDrawsAsLive(WindyWalk):
-    """A tree with the seed of the live world draws what that has drawn."""
+class ReseedDrawsAsLive(WindyWalk):
+    """A tree with the seed of the live env draws what that has drawn."""
 
     def reseed(self, state: Any, seed: int) -> Any:
         return *state[:2], np.random.default_rng(seed).bit_generator.state
 
 
-class BranchIgnoresItsSeed(WindyWalk):
+class ReseedIgnoresItsSeed(WindyWalk):
     def reseed(self, state: Any, seed: int) -> Any:
         return *state[:2], np.random.default_rng(1234567).bit_generator.state
 
@@ -349,31 +349,31 @@ class KeyForgetsTheEnd(WindyWalk):
 
 
 FAULTS = {
-    SavesByReference: "a saved state changes when the live world moves on.*Let save copy",
-    ForgetsSpeed: "a restored world goes on differently.*not in what save returns, or restore does not put it back",
-    StopsWhenSaving: "a restored world goes on differently from the one that was saved",
-    ForgetsRandomness: r"randomness is not saved.*got self\.rng",
+    SavesByReference: "a saved state changes when the live env moves on.*Let save copy",
+    ForgetsSpeed: "a restored state goes on differently.*not in what save returns, or restore does not put it back",
+    StopsWhenSaving: "a restored state goes on differently from the one that was saved",
+    ForgetsRandomStream: r"randomness is not saved.*got self\.rng",
     DrawsFromGlobal: r"randomness is not saved.*global generator of Python",
     Sticky: "what was played before restore still has effects after it.*sticky",
     ShowsOldScreen: "after restore, observe shows something else.*stale until the next step",
-    ReusesItsBuffer: "an observation changes when the world moves on.*Return a copy",
-    ExpandsInTheLiveWorld: "expand moves the live world.*Expand in a twin",
-    ExpandDrawsLiveNumbers: r"expand moves the live world: got self\.rng",
+    ReusesItsBuffer: "an observation changes when the env moves on.*Return a copy",
+    ExpandsInTheLiveEnv: "expand changes the live env.*Expand in a clone",
+    ExpandDrawsLiveNumbers: r"expand changes the live env: got self\.rng",
     ExpandIsRandom: "expanding the same state and action twice gives different children",
     KeyIsThePlace: "keys are not sound: two children of depth [123] have equal keys and different futures",
-    NeverBranches: r"foresees what the live world will draw.*steps draw from self\.rng.*Override branch",
-    BranchForesees: "branch foresees: whatever its seed",
+    NeverReseeds: r"foresees what the live env will draw.*steps draw from self\.rng.*Override reseed",
+    ReseedForesees: "reseed lets the tree foresee: whatever its seed",
     PacksAway: "a state does not survive pack and unpack",
     Pickles: "pack uses pickle",
-    StateInTheClass: "a twin shares state with the original",
+    StateInTheClass: "a clone shares state with the original",
     SeedIsIgnored: "the same seed gives different episodes",
     SeedCountsForNothing: r"reset\(seed\) ignores its seed.*got self\.rng",
     BeginsTheSameAgain: r"reset without a seed begins the same randomness again.*got self\.rng",
-    BranchDrawsAsLive: r"branch draws what a live world with the same seed draws.*got self\.rng",
-    BranchIgnoresItsSeed: r"branch ignores its seed: all trees draw the same: got self\.rng",
+    ReseedDrawsAsLive: r"reseed draws what a live env with the same seed draws.*got self\.rng",
+    ReseedIgnoresItsSeed: r"reseed ignores its seed: all trees draw the same: got self\.rng",
     CountsEpisodes: "after restore, reset begins another episode than the first time",
-    BegunElsewhere: "after restore, reset begins another episode than in a twin",
-    KeyForgetsTheEnd: "keys are not sound.*equal keys and different futures: got one ended, the other not",
+    BegunElsewhere: "after restore, reset begins another episode than in a clone",
+    KeyForgetsTheEnd: "keys are not sound.*equal keys and different futures: got one terminated, the other not",
     WrongType: r"reset returns a wrong observation: expected an array \(2,\) float32, got \(2,\) float64",
     IgnoresOut: "expand ignores `out`",
     StepAndExpandDisagree: "expand and step disagree about action 0: got step 1 pays 1 in one and",

@@ -1,4 +1,4 @@
-"""The checker looks into the heart of `expand`, and lets faithful worlds be."""
+"""The checker finds faults of `expand`, and passes simulators that are faithful."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children, Transition
 from adalook.simulators.checker.check import check_simulator
 from adalook.simulators.gym.simulator import GymSimulator
+from tests.simulators.cases import WindyWalk
 from tests.simulators.test_gym import Counter, Part
-from tests.simulators.worlds import WindyWalk
 
 
 def changed(children: Children, **parts: Any) -> Children:
@@ -31,7 +31,7 @@ class ChildrenAreParents(WindyWalk):
         return changed(super().expand(states, actions, out), states=list(states))
 
 
-class ChildrenKeepRandomness(WindyWalk):
+class ChildrenKeepRandomStream(WindyWalk):
     def expand(self, states: Any, actions: Any, out: Any = None) -> Any:
         children = super().expand(states, actions, out)
         kept = [(*child[:2], state[2]) for child, state in zip(children.states, states, strict=True)]
@@ -118,11 +118,11 @@ class PacksSometimes(WindyWalk):
 
 
 STATE_OF_A_CHILD = "the state of a child is not the one that step leads to by action"
-TOGETHER = "expanding several states at once brings something else than each alone"
+TOGETHER = "expanding several states at once gives other children than each alone"
 FAULTS = {
     FirstForAll: TOGETHER,
     ChildrenAreParents: f"{STATE_OF_A_CHILD} .*it shows something else",
-    ChildrenKeepRandomness: f"{STATE_OF_A_CHILD} ",
+    ChildrenKeepRandomStream: f"{STATE_OF_A_CHILD} ",
     ShiftsRewards: TOGETHER,
     ShiftsKeys: TOGETHER,
     LeavesPayNothing: "expand_leaves disagrees with expand: got other rewards",
@@ -186,7 +186,7 @@ def test_draws_that_never_show_are_no_foresight() -> None:
     check_simulator(IdleDice())
 
 
-def test_worlds_without_packing_are_checked_without_it() -> None:
+def test_simulators_without_packing_are_checked_without_it() -> None:
     sim = GymSimulator(Counter(Part()))
     with pytest.raises(ArgumentError, match="cannot be packed"):
         sim.pack(sim.save())

@@ -1,4 +1,4 @@
-"""A state belongs to one world: every other one says so, and is left as it was."""
+"""A state belongs to one env: simulators of others refuse it, and are left as they were."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from adalook.errors import ArgumentError
 from adalook.simulators.base import Simulator
-from tests.simulators.worlds import make
+from tests.simulators.cases import make
 
 NAMES = ("Breakout (Atari)", "Tutankham", "Breakout", "Asterix", "CartPole", "Taxi", "chain", "maze")
 TABULAR = ("chain", "maze")
@@ -25,14 +25,14 @@ USES: dict[str, Callable[[Simulator, Any], Any]] = {
 
 
 @cache
-def world(name: str) -> Simulator:
+def simulator(name: str) -> Simulator:
     sim = make(name)
     sim.reset(seed=0)
     return sim
 
 
 def _foreign(name: str) -> dict[str, Any]:
-    others = {other: world(other).save() for other in NAMES if other != name}
+    others = {other: simulator(other).save() for other in NAMES if other != name}
     if name in TABULAR:  # a number may well be that of a state here too
         others = {other: state for other, state in others.items() if other not in TABULAR}
     return {**others, "nothing": None, "a tuple": (1, 2, 3)}
@@ -40,31 +40,31 @@ def _foreign(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", NAMES)
-def test_states_of_other_worlds_are_refused(name: str, use: str) -> None:
-    sim = world(name)
+def test_states_of_other_simulators_are_refused(name: str, use: str) -> None:
+    sim = simulator(name)
     before = sim.pack(sim.save())
     for state in _foreign(name).values():
-        with pytest.raises(ArgumentError, match=r"this is no state of this world: expected a state of .*, got "):
+        with pytest.raises(ArgumentError, match=r"belongs to another simulator: expected a state of .*, got "):
             USES[use](sim, state)
     assert sim.pack(sim.save()) == before
 
 
-def test_the_message_names_both_worlds() -> None:
+def test_the_message_names_both_envs() -> None:
     with pytest.raises(
         ArgumentError, match="expected a state of the Atari game tutankham, got a state of the Atari game breakout"
     ):
-        world("Tutankham").restore(world("Breakout (Atari)").save())
+        simulator("Tutankham").restore(simulator("Breakout (Atari)").save())
 
 
 def test_an_mdp_refuses_states_that_it_does_not_have() -> None:
-    chain = world("chain")
+    chain = simulator("chain")
     with pytest.raises(ArgumentError, match=r"expected a state of an MDP of 7 states, got TabularState\(number=7"):
         chain.restore(chain.save()._replace(number=7))
 
 
-def test_a_twin_takes_the_states_of_its_original() -> None:
+def test_a_clone_takes_the_states_of_its_original() -> None:
     for name in NAMES:
-        sim = world(name)
+        sim = simulator(name)
         clone = sim.clone()
         clone.restore(sim.save())
         assert clone.pack(clone.save()) == sim.pack(sim.save())

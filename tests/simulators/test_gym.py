@@ -71,7 +71,7 @@ def test_live_steps_are_those_of_the_environment() -> None:
                 assert np.array_equal(sim.reset().ravel(), np.ravel(seen))
 
 
-def test_the_time_limit_is_the_live_worlds() -> None:
+def test_the_time_limit_is_the_live_envs() -> None:
     sim = GymSimulator("MountainCar-v0")  # 200 steps
     sim.reset(seed=0)
     for _ in range(199):
@@ -140,7 +140,7 @@ def test_observations_must_be_arrays() -> None:
     class Nested(Counter):
         observation_space = spaces.Dict({"a": spaces.Discrete(2)})  # type: ignore[assignment]
 
-    with pytest.raises(ArgumentError, match=r"are no arrays.*FlattenObservation"):
+    with pytest.raises(ArgumentError, match=r"are not arrays.*FlattenObservation"):
         GymSimulator(Nested(Part()))
 
 

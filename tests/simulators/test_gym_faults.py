@@ -121,7 +121,7 @@ def rewards(sim: GymSimulator, state: Any, steps: int = 5) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("kind", DICE)
 def test_trees_draw_from_generators_of_their_own_wherever_those_are(kind: Any) -> None:
-    """Decision 12: what the live world will draw must not show in a tree."""
+    """Decision 12: what the live env will draw must not show in a tree."""
     sim = GymSimulator(kind())
     sim.reset(seed=4)
     for _ in range(3):
@@ -129,9 +129,9 @@ def test_trees_draw_from_generators_of_their_own_wherever_those_are(kind: Any) -
     state = sim.save()
     lines = [rewards(sim, sim.reseed(state, seed)) for seed in range(6)]
     assert rewards(sim, sim.reseed(state, 1)) == lines[1]
-    unbranched = rewards(sim, state)
+    without_reseed = rewards(sim, state)
     live = tuple(sim.step(0).reward for _ in range(5))
-    assert unbranched == live
+    assert without_reseed == live
     drawn = [number for line in [*lines, live] for number in line]
     assert len(set(drawn)) == len(drawn)
 

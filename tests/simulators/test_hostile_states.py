@@ -16,7 +16,7 @@ from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.gym.simulator import GymSimulator
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.storage.serializer import add_digest, deserialize, serialize
-from tests.simulators.worlds import make
+from tests.simulators.cases import make
 
 
 class Forger:
@@ -157,7 +157,7 @@ def test_forged_minatar_states_are_refused_or_can_be_played(game: str) -> None:
         content = sim.pack(state)[16:]
         for _ in range(300):
             try:
-                forged = sim.unpack(add_digest(mangled(content[:400], rng) + content[400:], sim._world))
+                forged = sim.unpack(add_digest(mangled(content[:400], rng) + content[400:], sim._owner))
             except FileError:
                 refused += 1
                 continue
@@ -169,9 +169,9 @@ def test_forged_minatar_states_are_refused_or_can_be_played(game: str) -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "reason"),
-    [({"pos": 1000}, "out of bounds"), ({"pos": "x"}, "a number is none"), ({"pos": None}, "none")],
+    [({"pos": 1000}, "out of bounds"), ({"pos": "x"}, "numbers expected"), ({"pos": None}, "numbers expected")],
 )
-def test_minatar_things_out_of_bounds_are_refused(numbers: dict[str, Any], reason: str) -> None:
+def test_minatar_numbers_out_of_bounds_are_refused(numbers: dict[str, Any], reason: str) -> None:
     sim = MinAtarSimulator("Breakout")
     state = sim.save()
     names = sim._fields.numbers
@@ -180,10 +180,10 @@ def test_minatar_things_out_of_bounds_are_refused(numbers: dict[str, Any], reaso
         sim.unpack(sim.pack(forged))
 
 
-def test_a_place_outside_the_generator_is_refused() -> None:
+def test_a_position_outside_the_generator_is_refused() -> None:
     sim = MinAtarSimulator("Breakout")
     words, _, *rest = sim.save().randomness  # type: ignore[misc]
-    with pytest.raises(FileError, match="624 words and a place in them"):
+    with pytest.raises(FileError, match="624 words and a position in them"):
         sim.unpack(sim.pack(sim.save()._replace(randomness=(words, 10**6, *rest))))  # type: ignore[arg-type]
 
 

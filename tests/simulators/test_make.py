@@ -15,11 +15,11 @@ from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale import emulator
 from adalook.simulators.gym.snapshot import gymnasium_package
 from adalook.simulators.make import make_simulator
-from tests.simulators.worlds import make
+from tests.simulators.cases import make
 
 
 @pytest.mark.parametrize(
-    ("world", "kind"),
+    ("env", "kind"),
     [
         ("ALE/Pong-v5", "AtariSimulator"),
         ("MinAtar/Breakout-v1", "MinAtarSimulator"),
@@ -28,8 +28,8 @@ from tests.simulators.worlds import make
         (al.zoo.chain(n=3), "TabularSimulator"),
     ],
 )
-def test_each_world_finds_its_simulator(world: Any, kind: str) -> None:
-    assert type(make_simulator(world)).__name__ == kind
+def test_each_env_finds_its_simulator(env: Any, kind: str) -> None:
+    assert type(make_simulator(env)).__name__ == kind
 
 
 def test_a_simulator_is_handed_back() -> None:
@@ -58,14 +58,14 @@ def test_unknown_names_bring_near_ones(name: str, near: str) -> None:
         make_simulator(name)
 
 
-@pytest.mark.parametrize(("world", "got"), [(3, "int"), (None, "NoneType"), ([], "list")])
-def test_other_things_are_refused(world: Any, got: str) -> None:
+@pytest.mark.parametrize(("env", "got"), [(3, "int"), (None, "NoneType"), ([], "list")])
+def test_other_things_are_refused(env: Any, got: str) -> None:
     with pytest.raises(ArgumentError, match=f"there is no simulator for this: .*got {got}"):
-        make_simulator(world)
+        make_simulator(env)
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"MinAtarSimulator cannot be made so: .*'stickyness'"):
+    with pytest.raises(ArgumentError, match=r"MinAtarSimulator does not take these options: .*'stickyness'"):
         make_simulator("MinAtar/Breakout-v1", stickyness=1)
 
 
@@ -85,7 +85,7 @@ def test_missing_minatar_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["chain", "Breakout", "CartPole", "Pong"])
-def test_simulators_travel_to_other_processes_as_twins(name: str) -> None:
+def test_simulators_travel_to_other_processes_as_clones(name: str) -> None:
     sim = make(name)
     sim.reset(seed=1)
     clone = pickle.loads(pickle.dumps(sim))  # what multiprocessing does

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError, FileError
-from adalook.simulators.minatar import GAMES, IDS, MinAtarSimulator
-from adalook.simulators.randomness import Randomness
+from adalook.simulators.minatar import GAMES, MinAtarSimulator, minatar_ids
+from adalook.simulators.randomness import RandomStream
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def original() -> Any:
 
 @pytest.mark.parametrize("sticky", [0.0, 0.2])
 @pytest.mark.parametrize("game", GAMES)
-def test_the_live_world_plays_as_minatar_does(original: Any, game: str, sticky: float) -> None:
+def test_the_live_env_plays_as_minatar_does(original: Any, game: str, sticky: float) -> None:
     sim = MinAtarSimulator(f"MinAtar/{game}-v1", sticky=sticky)
     env = original(GAMES[game], sticky_action_prob=sticky)
     env.seed(3)
@@ -77,7 +77,7 @@ def test_copies_equal_deepcopies(game: str, ramping: bool) -> None:
 
 
 def test_trees_draw_their_own_randomness() -> None:
-    """Live spawns do not show in branches, and branches of different seeds spawn differently."""
+    """Live spawns do not show in reseeded states, and states of different seeds spawn differently."""
     sim = MinAtarSimulator("Asterix")
     sim.reset(seed=0)
     traces = set()
@@ -92,7 +92,7 @@ def test_trees_draw_their_own_randomness() -> None:
     assert traces != {live}
 
 
-def test_a_sticky_step_of_a_branch_repeats_as_often_as_it_should() -> None:
+def test_a_sticky_step_of_a_reseeded_state_repeats_as_often_as_it_should() -> None:
     sim = MinAtarSimulator("Breakout", sticky=0.3)
     sim.reset(seed=0)
     while sim.save().last_action != 1:  # left
@@ -113,12 +113,12 @@ def test_the_last_action_keeps_nodes_apart_only_if_actions_stick() -> None:
 
 
 def test_ids() -> None:
-    assert [MinAtarSimulator(name).num_actions for name in IDS] == [5, 3, 3, 6, 4, 6, 6, 6, 6, 6]
+    assert [MinAtarSimulator(name).num_actions for name in minatar_ids()] == [5, 3, 3, 6, 4, 6, 6, 6, 6, 6]
     with pytest.raises(
         ArgumentError, match="MinAtar has no game 'MinAtar/Pong-v1': expected one of MinAtar/Asterix-v1"
     ):
         MinAtarSimulator("MinAtar/Pong-v1")
-    with pytest.raises(ArgumentError, match=r"sticky is wrong: expected a probability 0\.\.1, got 2"):
+    with pytest.raises(ArgumentError, match=r"sticky is wrong: expected a number in \[0, 1\], got 2"):
         MinAtarSimulator("Breakout", sticky=2)
 
 
@@ -130,10 +130,10 @@ def test_damaged_states_are_refused() -> None:
         sim.unpack(sim.pack(sim.save())[:-1])
 
 
-def test_unbranched_states_foresee_and_branched_ones_do_not_carry_the_live_generator() -> None:
+def test_live_states_foresee_and_reseeded_ones_do_not_carry_the_live_generator() -> None:
     sim = MinAtarSimulator("Freeway")
     sim.reset(seed=0)
-    assert sim.reseed(sim.save(), 1).randomness == Randomness.reseed(1)
+    assert sim.reseed(sim.save(), 1).randomness == RandomStream.for_tree(1)
     child = sim.expand([sim.save()], [0]).states[0]
     sim.step(0)
     assert sim.pack(sim.save()) == sim.pack(child)

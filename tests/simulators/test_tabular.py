@@ -1,4 +1,4 @@
-"""An MDP as a world: moves, rewards and chances are the model's."""
+"""An MDP as a simulator: moves, rewards and probabilities are the model's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_deterministic_model_moves_as_it_says() -> None:
     assert (step.observation.tolist(), step.reward, step.terminated, step.episode_over) == ([0], 0.0, False, False)
 
 
-def test_branches_follow_the_models_chances() -> None:
+def test_reseeded_states_follow_the_models_probabilities() -> None:
     row = [0.5, 0.3, 0.2]
     mdp = al.MDP(rewards=np.zeros((3, 1)), transitions=np.tile(row, (3, 1, 1)), discount=0.9)
     sim = TabularSimulator(mdp, start=0)
@@ -69,7 +69,7 @@ def test_models_that_withhold_actions_are_refused() -> None:
 
 
 def test_start_must_be_a_state() -> None:
-    with pytest.raises(ArgumentError, match=r"a state 0\.\.6 or None, got 7"):
+    with pytest.raises(ArgumentError, match=r"start is wrong: expected a whole number 0\.\.6, got 7"):
         TabularSimulator(al.zoo.chain(n=5), start=7)
 
 

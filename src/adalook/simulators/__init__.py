@@ -1,1 +1,1 @@
-"""Worlds that can be saved, restored and stepped in batches."""
+"""Simulators: environments that can be saved, restored and stepped in batches."""

@@ -1,15 +1,15 @@
-"""Worlds that can be saved, restored and stepped in batches.
+"""The simulator interface: environments that can be saved, restored and stepped in batches.
 
-A simulator is one *live* world, which `reset` and `step` move, and a place to ask "what if?": `expand` steps many saved
-states at once and leaves the live world as it was, bit for bit.
+A simulator has one *live env*, which `reset` and `step` change, and can look ahead from saved states: `expand` steps
+many of them at once and leaves the live env as it was, bit for bit.
 
     observation = sim.reset(seed=0)
-    root = sim.reseed(sim.save(), seed=1)             # the tree draws its own randomness, never the live world's
+    root = sim.reseed(sim.save(), seed=1)             # the tree draws its own randomness, never the live env's
     children = sim.expand([root] * sim.num_actions, range(sim.num_actions))
     children.rewards, children.terminated, children.observations, children.keys, children.states
 
-To add a world, subclass `Simulator` and write seven methods: see docs/simulators.md. `al.check_simulator` tells whether
-it is faithful.
+To add a simulator, subclass `Simulator` and write seven methods: see docs/simulators.md. `al.check_simulator` tells
+whether it is faithful.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adalook._arrays import BoolArray, FloatArray
 from adalook.errors import ArgumentError
 
 State = Any
-"""A saved state: opaque, never changed once made, good for as long as whoever holds it likes."""
+"""A saved state: opaque, never changed once made, valid for as long as somebody holds it."""
 
 Observations = np.ndarray[Any, Any]
 """(n, *observation_shape) of observation_dtype."""
@@ -34,23 +34,23 @@ Observations = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Transition:
-    """What one step of the live world brought."""
+    """The result of one step of the live env."""
 
     observation: np.ndarray[Any, Any]
     """(*observation_shape)"""
     reward: float
     """As training sees it: clipped if the simulator clips."""
     raw_reward: float
-    """The same before clipping: what episodes are scored by."""
+    """The same before clipping: what episode returns add up."""
     terminated: bool
     """Nothing that follows counts towards this state's value: the end, or a lost life where the rules say so."""
     episode_over: bool
-    """The episode is over and `reset` comes next. Over but not ended is a truncation."""
+    """The episode is over and `reset` comes next. Over but not terminated is a truncation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Children:
-    """What n expansions brought, struct of arrays."""
+    """The results of n expansions, as a struct of arrays."""
 
     states: list[State]
     """(n,) or none, see `Simulator.expand_leaves`"""
@@ -59,13 +59,13 @@ class Children:
     rewards: FloatArray
     """(n,) as training sees them"""
     terminated: BoolArray
-    """(n,) such states are never expanded. Time limits bind the live world: a look ahead goes past them if it can."""
+    """(n,) such states are never expanded. Time limits bind the live env: a look ahead goes past them if it can."""
     keys: list[bytes]
     """(n,) or none; children with equal keys, equally many steps from one root, have equal observations and futures"""
 
 
 class Simulator(ABC):
-    """One live world, and answers to "what if?".
+    """An environment that can look ahead from saved states.
 
     Subclasses set `num_actions`, `observation_shape` and `observation_dtype`, call nothing of this class in their
     `__init__`, and draw all randomness from a generator that `save` saves.
@@ -73,7 +73,7 @@ class Simulator(ABC):
 
     num_actions: int
     action_names: tuple[str, ...] = ()
-    """For people; without them actions are told by their numbers."""
+    """For people; without them actions are shown by their numbers."""
     observation_shape: tuple[int, ...]
     observation_dtype: np.dtype[Any]
     binary_observations: bool = False
@@ -89,64 +89,64 @@ class Simulator(ABC):
 
     @abstractmethod
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
-        """Begin an episode; returns its first observation. None goes on with the randomness at hand."""
+        """Begin an episode and return its first observation; None goes on with the generator as it is."""
 
     @abstractmethod
     def step(self, action: int) -> Transition:
-        """Move the live world."""
+        """Take an action in the live env."""
 
     @abstractmethod
     def save(self) -> State:
-        """All of the live world, its randomness and what `observe` shows included."""
+        """Return all of the live env's state, its randomness and what `observe` shows included."""
 
     @abstractmethod
     def restore(self, state: State) -> None:
-        """Make a saved state the live world."""
+        """Put the live env into a saved state."""
 
     @abstractmethod
     def observe(self) -> np.ndarray[Any, Any]:
-        """The live world's current observation (*observation_shape), an array that later steps do not change."""
+        """Return the current observation (*observation_shape), an array that later steps do not change."""
 
     @abstractmethod
     def pack(self, state: State) -> bytes:
-        """A state as bytes, for checkpoints and other processes; equal states give equal bytes. Never pickle."""
+        """Return a state as bytes, for checkpoints and other processes; equal states give equal bytes. Never pickle."""
 
     @abstractmethod
     def unpack(self, data: bytes) -> State:
-        """What `pack` packed."""
+        """Return the state that `pack` packed."""
 
     def reseed(self, state: State, seed: int) -> State:
-        """The same world with randomness of its own, drawn from `seed`. A world without any has nothing to do.
+        """Return the same state with randomness of its own, drawn from `seed`; deterministic envs return it as it is.
 
-        Searches begin here, so that they cannot foresee what the live world will draw. Nodes at one depth of a tree
+        Searches begin here, so that they cannot foresee what the live env will draw. Nodes at one depth of a tree
         share their randomness, so that equal nodes have equal futures.
         """
         del seed
         return state
 
     def expand(self, states: Sequence[State], actions: Sequence[int], out: Observations | None = None) -> Children:
-        """Take `actions[i]` in `states[i]`, for every i; the live world is left alone.
+        """Take `actions[i]` in `states[i]`, for every i, and leave the live env alone.
 
         Args:
-            states: n states that have not ended.
+            states: n states that have not terminated.
             actions: (n,) ints.
             out: (n, *observation_shape) where to write the observations; made if None.
 
-        This one restores, steps and saves a twin, one after the other. Worlds that can do better override it.
+        This one restores, steps and saves a clone, one after the other. Simulators that can do better override it.
         """
         if self._scratch is None:
             self._scratch = self.clone()
-        world = self._scratch
+        env = self._scratch
         n = len(states)
         observations = np.empty((n, *self.observation_shape), self.observation_dtype) if out is None else out
         children, keys = [], []
         rewards, terminated = np.empty(n), np.empty(n, bool)
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-            world.restore(state)
-            transition = world.step(int(action))
-            child = world.save()
+            env.restore(state)
+            transition = env.step(int(action))
+            child = env.save()
             children.append(child)
-            keys.append(world.pack(child))
+            keys.append(env.pack(child))
             observations[i] = transition.observation
             rewards[i], terminated[i] = transition.reward, transition.terminated or transition.episode_over
         return Children(children, observations, rewards, terminated, keys)
@@ -154,42 +154,49 @@ class Simulator(ABC):
     def expand_leaves(
         self, states: Sequence[State], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
-        """As `expand`, for children that will never be expanded: their states and keys may be left out.
+        """Do as `expand` for children that will never be expanded: their states and keys may be left out.
 
-        Most nodes of a tree are leaves, so worlds where saving and keys cost something override it.
+        Most nodes of a tree are leaves, so simulators where saving and keys cost something override it.
         """
         return self.expand(states, actions, out)
 
     def clone(self) -> Simulator:
-        """Another simulator made in the same way, sharing nothing with this one."""
+        """Return another simulator made in the same way, sharing nothing with this one."""
         args, kwargs = self._made_with
         return type(self)(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers get a twin, not a copy: live worlds do not travel."""
+        """Send worker processes a clone: the state of the live env does not travel."""
         args, kwargs = self._made_with
         return _make, (type(self), args, kwargs)
 
     def close(self) -> None:
-        """Let go of whatever the simulator holds."""
+        """Release whatever the simulator holds."""
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
 
 
+def _make(kind: type[Simulator], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Simulator:
+    return kind(*args, **kwargs)
+
+
+# ---- checks for the methods of simulators
+
+
 def checked_action(action: Any, num_actions: int) -> int:
-    """`action` as an int from 0 to num_actions - 1: negative ones would count from the end."""
+    """Return `action` as an int from 0 to num_actions - 1: negative ones would count from the end."""
     try:
         number = operator.index(action)
     except TypeError:
         number = -1
     if not 0 <= number < num_actions:
-        raise _no_such_action(action, num_actions)
+        raise _wrong_action_error(action, num_actions)
     return number
 
 
 def check_actions(actions: Sequence[int], num_actions: int) -> None:
-    """The same for all of a batch at once, which takes a microsecond or so."""
+    """Check a batch of actions at once, which takes a microsecond or so."""
     if len(actions) == 0:
         return
     try:
@@ -198,30 +205,26 @@ def check_actions(actions: Sequence[int], num_actions: int) -> None:
     except TypeError as error:
         raise ArgumentError("an action is wrong", expected=f"whole numbers 0..{num_actions - 1}", got=error) from error
     if not fits:
-        raise _no_such_action(least if least < 0 else most, num_actions)
+        raise _wrong_action_error(least if least < 0 else most, num_actions)
 
 
-def check_states(states: Sequence[Any], kind: type[Any], world: str) -> None:
-    """Complain unless all states are of `kind` and say that they are of `world`: others may crash an emulator."""
+def check_states(states: Sequence[Any], kind: type[Any], owner: str) -> None:
+    """Raise unless all states are of type `kind` and belong to `owner`: others may crash an emulator."""
     for state in states:
-        if type(state) is not kind or state.world != world:
-            raise foreign_state(state, world)
+        if type(state) is not kind or state.owner != owner:
+            raise wrong_state_error(state, owner)
 
 
-def foreign_state(state: Any, world: str) -> ArgumentError:
-    """The complaint about what is no state of `world`."""
-    whose = getattr(state, "world", None)
+def wrong_state_error(state: Any, owner: str) -> ArgumentError:
+    """Return the error about something that is not a state of `owner`."""
+    actual = getattr(state, "owner", None)
     return ArgumentError(
-        "this is no state of this world",
-        expected=f"a state of {world}",
-        got=f"a state of {whose}" if isinstance(whose, str) else repr(state)[:60],
-        remedy="give states to the simulator that made them, or to a twin of it",
+        "this state belongs to another simulator",
+        expected=f"a state of {owner}",
+        got=f"a state of {actual}" if isinstance(actual, str) else repr(state)[:60],
+        remedy="give states to the simulator that made them, or to a clone of it",
     )
 
 
-def _no_such_action(action: Any, num_actions: int) -> ArgumentError:
+def _wrong_action_error(action: Any, num_actions: int) -> ArgumentError:
     return ArgumentError("there is no such action", expected=f"a whole number 0..{num_actions - 1}", got=repr(action))
-
-
-def _make(kind: type[Simulator], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Simulator:
-    return kind(*args, **kwargs)

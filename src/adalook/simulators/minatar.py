@@ -1,11 +1,11 @@
-"""MinAtar's five games, copied field by field.
+"""MinAtar's five games, saved and restored field by field.
 
 Observations are (channels, 10, 10) uint8 of zeros and ones: MinAtar's own (10, 10, channels) with the channels first.
 The id ending in -v1 has the actions that matter in its game, -v0 all six, as in MinAtar's own registration.
 
-A live state carries MinAtar's generator as it stands, so the live world plays exactly as `minatar.Environment` does
-with the same seed. A branched state carries a `Randomness` instead. Expanding a state that was never branched is
-allowed and foresees what the live world would draw: good for tests, wrong for search.
+A live state carries the state of MinAtar's generator, so the live env plays exactly as `minatar.Environment` does with
+the same seed. A reseeded state carries a `RandomStream` instead. Expanding a state that was not reseeded is allowed and
+foresees what the live env would draw: good for tests, wrong for search.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from adalook._validation import fraction
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.base import (
     Children,
@@ -30,7 +31,7 @@ from adalook.simulators.base import (
     check_states,
     checked_action,
 )
-from adalook.simulators.randomness import Randomness, checked_seed
+from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
 GAMES = {
@@ -42,33 +43,38 @@ GAMES = {
 }
 """Names in ids, and the modules that play them."""
 
-IDS = tuple(f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in GAMES)
+
+def minatar_ids() -> list[str]:
+    """Return the ids of all games."""
+    return [f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in GAMES]
+
 
 MersenneTwister: TypeAlias = tuple[bytes, int, int, float]
-"""The live generator: 624 words, place, and the normal number that was drawn ahead, if any."""
+"""The state of the live generator: 624 words, position, and the normal number that was drawn ahead, if any."""
 
 _ACTION_NAMES = ("none", "left", "up", "right", "down", "fire")
 _ALL_ACTIONS = len(_ACTION_NAMES)
 _NUMBERS = (int, np.integer)
 _CONSTANT = {"channels", "action_map", "ramping", "random"}
-"""What every game keeps and never changes, apart from its generator."""
+"""Attributes of every game that are not part of its state; the generator is saved apart."""
 
 
 class MinAtarState(NamedTuple):
-    """One moment of a game, in values that nobody changes."""
+    """A saved state of a game, in values that nobody changes."""
 
     numbers: tuple[Any, ...]
     maps: tuple[np.ndarray[Any, Any], ...]
     """(10, 10) arrays"""
     entities: tuple[tuple[Any, ...], ...]
-    """Lists of things with a place, each thing a tuple, or None for a free slot."""
+    """Lists of entities, each a tuple of numbers, or None for a free slot."""
     last_action: int
-    randomness: Randomness | MersenneTwister
-    world: str
+    randomness: RandomStream | MersenneTwister
+    owner: str
+    """The name of the game."""
 
 
 class MinAtarSimulator(Simulator):
-    """One of MinAtar's games.
+    """A simulator of one of MinAtar's games.
 
     Args:
         game: such as "MinAtar/Breakout-v1"; the plain name "Breakout" means the same.
@@ -87,19 +93,17 @@ class MinAtarSimulator(Simulator):
     binary_observations = True
 
     def __init__(self, game: str, sticky: float = 0.0, ramping: bool = True) -> None:
-        if not isinstance(sticky, float | int | np.number) or not 0 <= sticky <= 1:
-            raise ArgumentError("sticky is wrong", expected="a probability 0..1", got=sticky)
         name, all_actions = _parse(game)
-        self._world = f"the MinAtar game {name}"
+        self._owner = f"the MinAtar game {name}"
         module = _load(name)
-        self._sticky = float(sticky)
+        self._sticky = fraction.validate("sticky", sticky)
         self._live = module.Env(ramping=ramping)
         self._tree = module.Env(ramping=ramping)
         self._live.random = np.random.RandomState(np.random.MT19937())
-        self._fields = _Fields(self._live, self._world)
+        self._fields = _Fields(self._live, self._owner)
         self._actions: list[int] = list(range(_ALL_ACTIONS)) if all_actions else self._live.minimal_action_set()
         self._last_action = 0
-        self._randomness: Randomness | None = None  # None while the live world draws from MinAtar's own generator
+        self._randomness: RandomStream | None = None  # None while the live env draws from MinAtar's own generator
         self.num_actions = len(self._actions)
         self.action_names = tuple(_ACTION_NAMES[action] for action in self._actions)
         height, width, channels = self._live.state_shape()
@@ -107,7 +111,7 @@ class MinAtarSimulator(Simulator):
         self._live.reset()
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
-        """Begin an episode. As in MinAtar the last action outlives the one before, unless a seed begins all anew."""
+        """Begin an episode; as in MinAtar the last action stays from one to the next, unless a seed is given."""
         if seed is not None:
             self._last_action = 0
             self._live.random = np.random.RandomState(checked_seed(seed) % 2**32)
@@ -127,7 +131,7 @@ class MinAtarSimulator(Simulator):
         return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated)
 
     def _act(self, game: Any, action: int, last_action: int) -> tuple[float, bool, int]:
-        """Play one step, as `minatar.Environment.act` does; returns reward, end and what was really played."""
+        """Play one step as `minatar.Environment.act` does; return reward, end and the action that was really played."""
         played = last_action if game.random.rand() < self._sticky else self._actions[action]
         reward, terminated = game.act(played)
         return float(reward), bool(terminated), played
@@ -138,10 +142,10 @@ class MinAtarSimulator(Simulator):
         return state._replace(maps=tuple(map(np.copy, state.maps)))  # the live game goes on to change its maps
 
     def restore(self, state: MinAtarState) -> None:
-        check_states([state], MinAtarState, self._world)
+        check_states([state], MinAtarState, self._owner)
         self._last_action = state.last_action
         self._fields.write(self._live, state)
-        if isinstance(state.randomness, Randomness):
+        if isinstance(state.randomness, RandomStream):
             self._randomness = state.randomness
         else:
             self._randomness = None
@@ -151,8 +155,8 @@ class MinAtarSimulator(Simulator):
         return np.ascontiguousarray(self._live.state().transpose(2, 0, 1)).view(np.uint8)
 
     def reseed(self, state: MinAtarState, seed: int) -> MinAtarState:
-        check_states([state], MinAtarState, self._world)
-        return state._replace(randomness=Randomness.reseed(seed))
+        check_states([state], MinAtarState, self._owner)
+        return state._replace(randomness=RandomStream.for_tree(seed))
 
     def expand(
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
@@ -168,7 +172,7 @@ class MinAtarSimulator(Simulator):
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
         check_actions(actions, self.num_actions)
-        check_states(states, MinAtarState, self._world)
+        check_states(states, MinAtarState, self._owner)
         n = len(states)
         observations = np.empty((n, *self.observation_shape), np.uint8) if out is None else out
         images = observations.transpose(0, 2, 3, 1)  # channels last, as the games draw
@@ -178,55 +182,54 @@ class MinAtarSimulator(Simulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             fields.write(game, state)
             before = state.randomness
-            game.random = before.draws() if isinstance(before, Randomness) else _generator(before)
+            game.random = before.draws() if isinstance(before, RandomStream) else _generator(before)
             rewards[i], terminated[i], played = self._act(game, int(action), state.last_action)
             images[i] = game.state()
             if not leaves:
-                after = before.next() if isinstance(before, Randomness) else _twister(game.random)
-                children.append(
-                    fields.read(game, played, after)
-                )  # its maps are the tree's: the next write replaces them
+                after = before.next() if isinstance(before, RandomStream) else _twister(game.random)
+                # The maps are the tree's own arrays: the next write replaces them.
+                children.append(fields.read(game, played, after))
         return Children(children, observations, rewards, terminated, [self.key(child) for child in children])
 
     def key(self, state: MinAtarState) -> bytes:
-        """All that a state's future depends on; what was last played only if actions are sticky."""
+        """Return all that a state's future depends on; the last action only if actions are sticky."""
         last_action = state.last_action if self._sticky else 0
         plain = (state.numbers, state.entities, last_action, *state.randomness)
         return b"".join([marshal.dumps(plain, 2), *[grid.tobytes() for grid in state.maps]])
 
     def pack(self, state: MinAtarState) -> bytes:
-        check_states([state], MinAtarState, self._world)
-        kind = "branched" if isinstance(state.randomness, Randomness) else "live"
-        return add_digest(serialize((*state[:4], kind, tuple(state.randomness))), self._world)
+        check_states([state], MinAtarState, self._owner)
+        kind = "tree" if isinstance(state.randomness, RandomStream) else "live"
+        return add_digest(serialize((*state[:4], kind, tuple(state.randomness))), self._owner)
 
     def unpack(self, data: bytes) -> MinAtarState:
-        content = check_digest(data, self._world)
+        content = check_digest(data, self._owner)
         try:
             numbers, maps, entities, last_action, kind, randomness = deserialize(content)
-            if kind not in ("branched", "live") or type(last_action) is not int or not 0 <= last_action < _ALL_ACTIONS:
+            if kind not in ("tree", "live") or type(last_action) is not int or not 0 <= last_action < _ALL_ACTIONS:
                 raise ValueError("a last action expected")
-            stream = Randomness.checked(randomness) if kind == "branched" else _checked_twister(randomness)
-            state = MinAtarState(numbers, maps, entities, last_action, stream, self._world)
+            stream = RandomStream.checked(randomness) if kind == "tree" else _checked_twister(randomness)
+            state = MinAtarState(numbers, maps, entities, last_action, stream, self._owner)
             self._fields.check(state)
             self._try_out(state)
         except (TypeError, ValueError, IndexError) as error:
-            raise damaged_error(self._world, "what pack made", str(error)) from error
+            raise damaged_error(self._owner, "what pack made", str(error)) from error
         return state
 
     def _try_out(self, state: MinAtarState) -> None:
-        """Draw a state and play on from it, in the tree's game: numbers out of bounds show there."""
+        """Render a state and play on from it in the tree's game, where numbers out of bounds raise errors."""
         self._fields.write(self._tree, state)
-        self._tree.random = Randomness.live(0).draws()
+        self._tree.random = RandomStream.for_live(0).draws()
         self._tree.state()
         self._tree.act(state.last_action)
         self._tree.state()
 
 
 class _Fields:
-    """Which attributes make up the state of a game, by kind."""
+    """The attributes that make up the state of a game, by type."""
 
-    def __init__(self, game: Any, world: str) -> None:
-        self._world = world
+    def __init__(self, game: Any, owner: str) -> None:
+        self._owner = owner
         fields = {name: value for name, value in vars(game).items() if name not in _CONSTANT}
         self.maps = tuple(name for name, value in fields.items() if isinstance(value, np.ndarray))
         self.entities = tuple(name for name, value in fields.items() if isinstance(value, list))
@@ -234,29 +237,29 @@ class _Fields:
         self._map_types = tuple(fields[name].dtype for name in self.maps)
         self._get_numbers = attrgetter(*self.numbers)
 
-    def read(self, game: Any, last_action: int, randomness: Randomness | MersenneTwister) -> MinAtarState:
-        """The state of `game`; the maps are the game's own arrays."""
+    def read(self, game: Any, last_action: int, randomness: RandomStream | MersenneTwister) -> MinAtarState:
+        """Return the state of `game`; the maps are the game's own arrays."""
         attributes = vars(game)
         return MinAtarState(
             self._get_numbers(game),
             tuple([attributes[name] for name in self.maps]),
-            tuple([tuple([_frozen(thing) for thing in attributes[name]]) for name in self.entities]),
+            tuple([tuple([_frozen(entity) for entity in attributes[name]]) for name in self.entities]),
             last_action,
             randomness,
-            self._world,
+            self._owner,
         )
 
     def write(self, game: Any, state: MinAtarState) -> None:
-        """Put `game` into a state; its maps and lists are fresh, since games change theirs in place."""
+        """Put `game` into a state, with maps and lists of its own, since games change theirs in place."""
         attributes = vars(game)
         attributes.update(zip(self.numbers, state.numbers, strict=True))
         for name, grid in zip(self.maps, state.maps, strict=True):
             attributes[name] = grid.copy()
-        for name, things in zip(self.entities, state.entities, strict=True):
-            attributes[name] = [None if thing is None else list(thing) for thing in things]
+        for name, entities in zip(self.entities, state.entities, strict=True):
+            attributes[name] = [None if entity is None else list(entity) for entity in entities]
 
     def check(self, state: MinAtarState) -> None:
-        """Raise ValueError unless a state can be of this game."""
+        """Raise ValueError unless a state can be one of this game."""
         sizes = len(state.numbers), len(state.maps), len(state.entities)
         wanted = len(self.numbers), len(self.maps), len(self.entities)
         if sizes != wanted:
@@ -264,53 +267,58 @@ class _Fields:
         if not all(type(part) is tuple for part in (state.numbers, state.maps, state.entities, *state.entities)):
             raise ValueError("tuples expected")
         if not all(isinstance(number, _NUMBERS) for number in state.numbers):
-            raise ValueError("a number is none")
+            raise ValueError("numbers expected")
         for grid, dtype in zip(state.maps, self._map_types, strict=True):
             if type(grid) is not np.ndarray or grid.shape != (10, 10) or grid.dtype != dtype:
                 raise ValueError(f"a map is not 10x10 of {dtype}")
-        for thing in [thing for things in state.entities for thing in things]:
-            if thing is not None and not (type(thing) is tuple and all(isinstance(x, _NUMBERS) for x in thing)):
-                raise ValueError("a thing is not made of numbers")
+        for entity in [entity for entities in state.entities for entity in entities]:
+            if entity is not None and not (type(entity) is tuple and all(isinstance(x, _NUMBERS) for x in entity)):
+                raise ValueError("an entity is not made of numbers")
 
 
-def _frozen(thing: list[Any] | None) -> tuple[Any, ...] | None:
-    """One thing of a list; Freeway's speeds are NumPy's ints, which would not go into a key."""
-    return None if thing is None else tuple([x if type(x) in (int, bool) else int(x) for x in thing])
+def _frozen(entity: list[Any] | None) -> tuple[Any, ...] | None:
+    """Return an entity as a tuple of Python's ints; Freeway's speeds are NumPy's, which would not go into a key."""
+    return None if entity is None else tuple([x if type(x) in (int, bool) else int(x) for x in entity])
 
 
 def _twister(random: Any) -> MersenneTwister:
-    _, words, place, has_gauss, gauss = random.get_state()
-    return words.tobytes(), int(place), int(has_gauss), float(gauss)
+    """Return the state of a live generator."""
+    _, words, position, has_gauss, gauss = random.get_state()
+    return words.tobytes(), int(position), int(has_gauss), float(gauss)
 
 
 def _checked_twister(twister: Any) -> MersenneTwister:
-    """A live generator from a file; ValueError if it is none. NumPy would take a place outside the words."""
-    words, place, has_gauss, gauss = twister
-    if type(words) is not bytes or len(words) != 4 * 624 or type(place) is not int or not 0 <= place <= 624:
-        raise ValueError("624 words and a place in them expected")
+    """Return the state of a live generator from a file; raise ValueError if it is none.
+
+    NumPy itself would take a position outside the words.
+    """
+    words, position, has_gauss, gauss = twister
+    if type(words) is not bytes or len(words) != 4 * 624 or type(position) is not int or not 0 <= position <= 624:
+        raise ValueError("624 words and a position in them expected")
     if type(has_gauss) is not int or has_gauss not in (0, 1) or type(gauss) is not float:
         raise ValueError("a number drawn ahead expected")
-    return words, place, has_gauss, gauss
+    return words, position, has_gauss, gauss
 
 
 def _generator(twister: MersenneTwister) -> Any:
-    words, place, has_gauss, gauss = twister
+    """Return a live generator in this state."""
+    words, position, has_gauss, gauss = twister
     random = np.random.RandomState(np.random.MT19937())
-    random.set_state(("MT19937", np.frombuffer(words, np.uint32), place, has_gauss, gauss))
+    random.set_state(("MT19937", np.frombuffer(words, np.uint32), position, has_gauss, gauss))
     return random
 
 
 def _parse(game: str) -> tuple[str, bool]:
-    """(name of the game's module, whether all six actions are asked for)."""
+    """Return the name of the game's module, and whether all six actions are asked for."""
     name = str(game).removeprefix("MinAtar/")
     name, _, version = name.partition("-")
     if name not in GAMES or version not in ("", "v0", "v1"):
-        raise ArgumentError(f"MinAtar has no game '{game}'", expected=f"one of {', '.join(IDS)}")
+        raise ArgumentError(f"MinAtar has no game '{game}'", expected=f"one of {', '.join(minatar_ids())}")
     return GAMES[name], version == "v0"
 
 
 def _load(name: str) -> ModuleType:
-    """The module of one game, read past MinAtar's own package: that one imports pyplot, and grumbles about seaborn."""
+    """Return the module of one game, without importing MinAtar's package, which imports pyplot and warns of seaborn."""
     package = importlib.util.find_spec("minatar")
     if package is None or not package.submodule_search_locations:
         raise MissingExtraError("minatar", "search", "a MinAtar game")

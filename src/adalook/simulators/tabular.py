@@ -1,4 +1,4 @@
-"""An `al.MDP` as a world, so that search can be checked against planning.
+"""An `al.MDP` as a simulator, so that search can be checked against planning.
 
 An observation is the number of the state, shape (1,). Discounted models have no end, so nothing is ever `terminated`: a
 sink goes on paying zero for ever. Stochastic moves draw from the state's own randomness; see `randomness`.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import is_stochastic, row_of
@@ -22,23 +23,23 @@ from adalook.simulators.base import (
     Transition,
     check_actions,
     checked_action,
-    foreign_state,
+    wrong_state_error,
 )
-from adalook.simulators.randomness import Randomness
+from adalook.simulators.randomness import RandomStream
 from adalook.storage.serializer import damaged_error
 
 _FORMAT = struct.Struct("<qQQ")
 
 
 class TabularState(NamedTuple):
-    """The number of a state, and what its next moves draw from."""
+    """The number of a state, and what its next steps draw from."""
 
     number: int
-    randomness: Randomness
+    randomness: RandomStream
 
 
 class TabularSimulator(Simulator):
-    """A finite MDP, one state at a time.
+    """A simulator of a finite MDP.
 
     Args:
         mdp: every state must offer every action.
@@ -66,16 +67,14 @@ class TabularSimulator(Simulator):
                 got=f"an MDP whose state {state} does not offer action {action}",
                 remedy="give the missing actions a move of their own, such as staying for a low reward",
             )
-        if start is not None and (
-            not isinstance(start, int | np.integer) or isinstance(start, bool) or not 0 <= start < mdp.num_states
-        ):
-            raise ArgumentError("start is wrong", expected=f"a state 0..{mdp.num_states - 1} or None", got=start)
+        if start is not None:
+            start = integer(min=0, max=mdp.num_states - 1).validate("start", start)
         self.num_actions = mdp.num_actions
         self.num_states = mdp.num_states
         self._mdp = mdp
         self._start = start
         self._cumulative = np.cumsum(mdp.rows.data)
-        self._state = TabularState(0, Randomness.live(None))
+        self._state = TabularState(0, RandomStream.for_live(None))
         self._begin()
 
     def _begin(self) -> None:
@@ -87,7 +86,7 @@ class TabularSimulator(Simulator):
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
         if seed is not None:
-            self._state = TabularState(0, Randomness.live(seed))
+            self._state = TabularState(0, RandomStream.for_live(seed))
         self._begin()
         return self.observe()
 
@@ -106,13 +105,13 @@ class TabularSimulator(Simulator):
         return TabularState(code, state.randomness.next())
 
     def _draw(self, row: int, uniform: float) -> int:
-        """The successor at quantile `uniform` of a stochastic row."""
+        """Return the successor at quantile `uniform` of a stochastic row."""
         rows = self._mdp.rows
         first, stop = int(rows.indptr[row]), int(rows.indptr[row + 1])
         before = self._cumulative[first - 1] if first else 0.0
         wanted = before + uniform * (self._cumulative[stop - 1] - before)
-        place = first + int(np.searchsorted(self._cumulative[first:stop], wanted, side="right"))
-        return int(rows.indices[min(place, stop - 1)])  # rounding may lead past the last one
+        entry = first + int(np.searchsorted(self._cumulative[first:stop], wanted, side="right"))
+        return int(rows.indices[min(entry, stop - 1)])  # rounding may lead past the last one
 
     def save(self) -> TabularState:
         return self._state
@@ -126,7 +125,7 @@ class TabularSimulator(Simulator):
 
     def reseed(self, state: TabularState, seed: int) -> TabularState:
         self._check([state])
-        return state if self._mdp.deterministic else TabularState(state.number, Randomness.reseed(seed))
+        return state if self._mdp.deterministic else TabularState(state.number, RandomStream.for_tree(seed))
 
     def expand(
         self, states: Sequence[TabularState], actions: Sequence[int], out: Observations | None = None
@@ -141,13 +140,13 @@ class TabularSimulator(Simulator):
         return Children(children, observations, rewards, np.zeros(n, bool), [self.key(child) for child in children])
 
     def key(self, state: TabularState) -> bytes:
-        """What a state's future depends on: its number, and what it draws from if anything is drawn."""
+        """Return what a state's future depends on: its number, and what it draws from if anything is drawn."""
         return state.number.to_bytes(8, "little") if self._mdp.deterministic else self.pack(state)
 
     def _check(self, states: Sequence[TabularState]) -> None:
         for state in states:
             if type(state) is not TabularState or not 0 <= state.number < self.num_states:
-                raise foreign_state(state, f"an MDP of {self.num_states} states")
+                raise wrong_state_error(state, f"an MDP of {self.num_states} states")
 
     def pack(self, state: TabularState) -> bytes:
         self._check([state])
@@ -160,4 +159,4 @@ class TabularSimulator(Simulator):
         index, stream, step = _FORMAT.unpack(data)
         if not 0 <= index < self._mdp.num_states:
             raise damaged_error("tabular state", f"a state 0..{self._mdp.num_states - 1}", str(index))
-        return TabularState(index, Randomness(stream, step))
+        return TabularState(index, RandomStream(stream, step))

@@ -1,4 +1,4 @@
-"""One ALE machine: plays an action for some frames and shows them as one."""
+"""One ALE emulator: plays an action for some frames and shows them as one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from adalook._extras import import_extra
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.simulators.ale.frames import Lens
+from adalook.simulators.ale.frames import FrameConverter
 from adalook.storage.serializer import damaged_error
 
 
 class Emulator:
     """A game in an emulator of its own.
 
-    After `play` or `begin`: `frame` (84, 84) is what was seen, written over by the next one; `lives`; `episode_over`. A
-    game that is over stands still, screen and all, so playing out the rest of a step changes nothing.
+    `play` and `begin` set `frame` (84, 84), which the next call overwrites, `lives` and `episode_over`. A game that is
+    over stands still, screen and all, so playing out the rest of a step changes nothing.
     """
 
     def __init__(self, game: str, frame_skip: int) -> None:
@@ -32,10 +32,10 @@ class Emulator:
         self._make_state = ale_py.ALEState
         self._hidden_frames = max(frame_skip - 2, 0)
         self._shown_frames = min(frame_skip, 2)
-        self._lens = Lens(*ale.getScreenDims())
+        self._converter = FrameConverter(*ale.getScreenDims())
         self._noop = ale_py.Action.NOOP
         self.actions: list[Any] = ale.getMinimalActionSet()
-        self.frame = self._lens.frame
+        self.frame = self._converter.frame
         self.lives = 0
         self.episode_over = False
 
@@ -52,43 +52,44 @@ class Emulator:
             ale.act(self._noop)
             if ale.game_over():
                 ale.reset_game()
-        self._look(0)
-        self._look(1)
-        self._lens.shrink()
+        self._capture(0)
+        self._capture(1)
+        self._converter.resize()
         self.lives, self.episode_over = ale.lives(), False
 
     def play(self, action: int) -> int:
-        """Repeat action number `action` for the frames of one step; returns the score it brought."""
+        """Repeat action number `action` for the frames of one step, and return the score it brought."""
         ale, code = self._ale, self.actions[action]
         act = ale.act
         score: int = 0
         for _ in range(self._hidden_frames):
             score += act(code)
         score += act(code)
-        self._look(0)
+        self._capture(0)
         if self._shown_frames == 2:
             score += act(code)
-        self._look(1)
-        self._lens.shrink()
+        self._capture(1)
+        self._converter.resize()
         self.lives, self.episode_over = ale.lives(), ale.game_over()
         return score
 
-    def _look(self, slot: int) -> None:
-        lens = self._lens
-        self._ale.getScreen(lens.incoming)
-        if not lens.look(slot):
-            lens.learn(slot, self._ale.getScreenGrayscale())
+    def _capture(self, slot: int) -> None:
+        """Take the screen into one of the two slots of the next frame."""
+        converter = self._converter
+        self._ale.getScreen(converter.screen)
+        if not converter.capture(slot):
+            converter.learn_greys(slot, self._ale.getScreenGrayscale())
 
     def save(self) -> Any:
-        """The machine's state, an `ale_py.ALEState` that never changes."""
+        """Return the machine's state, an `ale_py.ALEState` that never changes."""
         return self._ale.cloneState()
 
     def restore(self, state: Any) -> None:
-        """Put the machine into `state`. What `frame` shows is stale until the next `play`."""
+        """Put the machine into `state`; `frame` is stale until the next `play`."""
         self._ale.restoreState(state)
 
     def unpack(self, data: bytes) -> Any:
-        """The state that serialised to `data`. The machine is put into it, to see whether it keeps it."""
+        """Return the state that serialised to `data`; the machine is put into it, to see whether it keeps it."""
         try:
             state = self._make_state(data)
             self._ale.restoreState(state)
@@ -103,7 +104,7 @@ class Emulator:
 
 @cache
 def _roms() -> dict[str, str]:
-    """Name in ids to ROM, for the games one person can play."""
+    """Return the ROM of each name in ids, for the games one person can play."""
     ale_py = import_extra("ale_py", extra="search", purpose="an Atari game")
     names = {rom.title().replace("_", ""): rom for rom in ale_py.roms.get_all_rom_ids()}
     supported = ale_py.ALEInterface.isSupportedROM
@@ -111,7 +112,7 @@ def _roms() -> dict[str, str]:
 
 
 def atari_ids() -> list[str]:
-    """The ids of all games, none if ale-py is not installed."""
+    """Return the ids of all games, none if ale-py is not installed."""
     try:
         return [f"ALE/{name}-v5" for name in _roms()]
     except MissingExtraError:
@@ -119,7 +120,7 @@ def atari_ids() -> list[str]:
 
 
 def rom_of(game: str) -> str:
-    """The ROM of an id such as ALE/VideoPinball-v5."""
+    """Return the ROM of an id such as ALE/VideoPinball-v5."""
     name = str(game).removeprefix("ALE/").removesuffix("-v5")
     rom = _roms().get(name)
     if rom is None:

@@ -1,36 +1,41 @@
-"""Atari screens as networks see them: the brighter of the last two frames, grey, 84×84 by area.
+"""Atari frames as networks see them: the brighter of the last two screens, grey, 84×84 by area means.
 
-The console's flicker goes with the maximum. The mean over an output pixel's area is exact, rounded to nearest with
+Taking the maximum removes the console's flicker. The mean over an output pixel's area is exact, rounded to nearest with
 halves up: weights are whole numbers, since in a common unit of length every input pixel is as long as the next.
 OpenCV's INTER_AREA computes the same mean in float32 and may differ by one where the mean is a half.
 
 Screens that follow each other in a search differ in a few lines. Each of the two slots keeps the last screen it held,
-and only what changed is made grey and shrunk anew, to the same bits.
+and only what changed is made grey and resized again, to the same bits.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
+from numpy.typing import NDArray
+
+from adalook._arrays import BoolArray, IntArray
+from adalook._jit import compiled_with_lock
 
 SIDE = 84
+
+Float32Array: TypeAlias = NDArray[np.float32]
 
 _UNKNOWN = -1
 """In a table of greys: a colour not seen yet."""
 
 
-class Lens:
-    """Turns two screens of (height, width) palette codes, uint8, into one frame (84, 84) of uint8."""
+class FrameConverter:
+    """A converter of two screens, (height, width) palette colours in uint8, into one frame (84, 84) of uint8."""
 
     def __init__(self, height: int, width: int) -> None:
-        self.incoming = np.zeros((height, width), np.uint8)
-        """Where a screen is written before `look`."""
+        self.screen = np.zeros((height, width), np.uint8)
+        """Where a screen is written before `capture`."""
         self.frame = np.zeros((SIDE, SIDE), np.uint8)
-        """What was seen; the next `shrink` writes over it."""
-        self._words = self.incoming.view(np.uint64)
+        """The converted frame; the next `resize` overwrites it."""
+        self._words = self.screen.view(np.uint64)
         self._kept = [np.zeros_like(self._words), np.zeros_like(self._words)]
         self._grey = np.zeros((2, height, width), np.uint8)
         self._changed = np.ones(height, np.bool_)
@@ -40,25 +45,27 @@ class Lens:
         area = row_weights[0].sum() * column_weights[0].sum()
         self._tables = rows, row_weights, columns, column_weights, np.float32(1 / area), np.empty(width, np.float32)
 
-    def look(self, slot: int) -> bool:
-        """Take `incoming` into slot 0 or 1. False if it has a colour of unknown grey: then call `learn`."""
-        known: bool = _look(self._words, self.incoming, self._kept[slot], self._grey[slot], self._greys, self._changed)
+    def capture(self, slot: int) -> bool:
+        """Take `screen` into slot 0 or 1; return False if it has a colour of unknown grey: then call `learn_greys`."""
+        known: bool = _update_grey(
+            self._words, self.screen, self._kept[slot], self._grey[slot], self._greys, self._changed
+        )
         return known
 
-    def learn(self, slot: int, grey: np.ndarray[Any, Any]) -> None:
-        """Take `incoming` into a slot, and from its picture in `grey` (height, width) the greys of its colours."""
-        self._greys[self.incoming] = grey
+    def learn_greys(self, slot: int, grey: np.ndarray[Any, Any]) -> None:
+        """Take `screen`, of which `grey` (height, width) is the grey image, into a slot, and learn its colours."""
+        self._greys[self.screen] = grey
         self._grey[slot] = grey
         self._kept[slot][:] = self._words
         self._changed[:] = True
 
-    def shrink(self) -> None:
+    def resize(self) -> None:
         """Make `frame` from the two slots."""
-        _shrink(self._grey, self._changed, *self._tables, self.frame)
+        _resize(self._grey, self._changed, *self._tables, self.frame)
 
 
 def _overlaps(size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """How 84 equal cells lie on `size`: the first that each touches (84,), how much of it and the next (84, taps)."""
+    """Return the first of `size` pixels that each of 84 cells touches (84,), and its weights (84, taps)."""
     shared = math.gcd(size, SIDE)
     cell, output = SIDE // shared, size // shared  # lengths in the largest unit that measures both
     taps = math.ceil(size / SIDE) + 1
@@ -69,25 +76,40 @@ def _overlaps(size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return first.astype(np.uintp), np.maximum(covered, 0).astype(np.float32)
 
 
-@numba.njit(cache=True)
-def _look(words, codes, kept, grey, greys, changed):  # type: ignore[no-untyped-def]
-    """Make grey what differs from the screen kept; `words` (height, width / 8) is the memory of `codes`."""
-    seen = np.int16(0)
+@compiled_with_lock
+def _update_grey(
+    words: IntArray, screen: IntArray, kept: IntArray, grey: IntArray, greys: IntArray, changed: BoolArray
+) -> bool:
+    """Make grey what differs from the screen kept, and return whether all greys were known.
+
+    `words` (height, width / 8) views the memory of `screen`.
+    """
+    sign = np.int16(0)
     for y in range(words.shape[0]):
         for x in range(words.shape[1]):
             if words[y, x] != kept[y, x]:
                 kept[y, x] = words[y, x]
                 changed[y] = True
                 for pixel in range(8 * x, 8 * x + 8):
-                    value = greys[codes[y, pixel]]
-                    seen |= value  # negative as soon as one is unknown
+                    value = greys[screen[y, pixel]]
+                    sign |= value  # negative as soon as one is unknown
                     grey[y, pixel] = value
-    return seen >= 0
+    return bool(sign >= 0)
 
 
-@numba.njit(cache=True)
-def _shrink(grey, changed, rows, row_weights, columns, column_weights, scale, line, out):  # type: ignore[no-untyped-def]
-    """Weighted sums down the rows first, where neighbours in memory are summed alike, then along each line.
+@compiled_with_lock
+def _resize(
+    grey: IntArray,
+    changed: BoolArray,
+    rows: IntArray,
+    row_weights: Float32Array,
+    columns: IntArray,
+    column_weights: Float32Array,
+    scale: float,
+    line: Float32Array,
+    out: IntArray,
+) -> None:
+    """Sum with weights down the rows, where neighbours in memory are summed alike, then along each line.
 
     All sums are whole numbers below 2**24, so float32 holds them exactly. A quarter more than the sum puts halves
     safely above the rounding edge, and moves nothing else across one.
@@ -109,9 +131,8 @@ def _shrink(grey, changed, rows, row_weights, columns, column_weights, scale, li
                 for x in range(line.shape[0]):
                     line[x] += weight * np.float32(max(before[x], after[x]))
         for x in range(out.shape[1]):
-            left = columns[
-                x
-            ]  # three pixels wide at most, as screens have 160 columns: written out, it is twice as fast
+            # Three pixels wide at most, as screens have 160 columns: written out, it is twice as fast.
+            left = columns[x]
             total = column_weights[x, 0] * line[left] + column_weights[x, 1] * line[left + np.uintp(1)]
             total += column_weights[x, 2] * line[left + np.uintp(2)]
             out[y, x] = np.uint8((total + quarter) * scale + half)

@@ -2,10 +2,10 @@
 
 One step repeats an action for four frames; the observation is the last four such steps, (4, 84, 84) uint8, newest
 last, each the brighter of the step's last two frames in grey (see `frames`). Sticky actions are off: ALE repeats the
-action it *played last*, and restoring a state does not bring that action back, so a restored world would play on
+action it *played last*, and restoring a state does not bring that action back, so a restored game would go on
 differently.
 
-The tree has an emulator of its own, which leaves the live one trivially alone. Right after ALE restores a state its
+The tree has an emulator of its own, so that the live one is never touched. Right after ALE restores a state its
 screen is still the old one until the next frame, so states carry the frames that were seen. ALE's serialised state
 holds all that the machine does next (its counters depend only on how many frames were played, and an action leaves no
 trace but what it did), hence the key: serialised state and frame stack. RAM alone would not do: paddles have positions
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.simulators.ale.emulator import Emulator
 from adalook.simulators.ale.frames import SIDE
@@ -33,7 +34,7 @@ from adalook.simulators.base import (
     check_states,
     checked_action,
 )
-from adalook.simulators.randomness import Randomness
+from adalook.simulators.randomness import RandomStream
 from adalook.storage.serializer import damaged_error
 
 STACK = 4
@@ -44,25 +45,25 @@ _MAGIC = b"ATR1"
 
 
 class AtariState(NamedTuple):
-    """One moment of a game."""
+    """A saved state of a game."""
 
     machine: Any
-    """an `ale_py.ALEState`"""
+    """An `ale_py.ALEState`."""
     frames: tuple[bytes, ...]
-    """the last four, each (84, 84) uint8, oldest first"""
+    """The last four, each (84, 84) uint8, oldest first."""
     digests: tuple[bytes, ...]
-    """of the frames, in the same order"""
+    """Digests of the frames, in the same order."""
     lives: int
     played: int
-    """frames since the episode began"""
-    starts: Randomness
-    """what the next reset draws its no-ops from"""
-    world: str
-    """which game: ALE may take the state of another for its own"""
+    """Frames since the episode began."""
+    starts: RandomStream
+    """What the next reset draws its number of no-ops from."""
+    owner: str
+    """The name of the game, since ALE may accept the state of another one."""
 
 
 class AtariSimulator(Simulator):
-    """An Atari 2600 game with its minimal set of actions.
+    """A simulator of an Atari 2600 game with its minimal set of actions.
 
     Args:
         game: such as "ALE/Tutankham-v5".
@@ -70,7 +71,7 @@ class AtariSimulator(Simulator):
         life_loss_ends: a lost life is `terminated`, as in training by the usual rules; the episode goes on.
         noop_max: each episode begins with 1..noop_max frames of doing nothing, drawn anew; 0 for none.
         clip_rewards: rewards are the signs of the scores.
-        max_frames: an episode is over, not ended, after so many frames. Trees look past it.
+        max_frames: an episode is over, but not terminated, after so many frames. Trees look past it.
         sticky: must stay 0; see above.
 
     >>> sim = AtariSimulator("ALE/Breakout-v5")
@@ -100,17 +101,19 @@ class AtariSimulator(Simulator):
                 remedy="leave them off: restoring an ALE state does not bring back the previous action, "
                 "which a sticky emulator may repeat, so look-ahead would not be faithful",
             )
-        _check_frames(frame_skip, noop_max, max_frames)
+        integer(min=1).validate("frame_skip", frame_skip)
+        integer(min=0).validate("noop_max", noop_max)
+        integer(min=1).validate("max_frames", max_frames)
         self._game = game
         self._frame_skip = frame_skip
         self._live = Emulator(game, frame_skip)
-        self._world = f"the Atari game {self._live.rom}"
+        self._owner = f"the Atari game {self._live.rom}"
         self._tree: Emulator | None = None
         self._life_loss_ends = life_loss_ends
         self._noop_max = noop_max
         self._clip_rewards = clip_rewards
         self._max_frames = max_frames
-        self._starts = Randomness.live(None)
+        self._starts = RandomStream.for_live(None)
         self._frames: tuple[bytes, ...] = ()
         self._digests: tuple[bytes, ...] = ()
         self._lives = 0
@@ -120,6 +123,7 @@ class AtariSimulator(Simulator):
         self._begin(anew=True)
 
     def _begin(self, anew: bool) -> None:
+        """Start an episode; anew: as if the console had just been switched on."""
         noops = 0
         if self._noop_max:
             noops = 1 + self._starts.draws().randint(self._noop_max)
@@ -131,7 +135,7 @@ class AtariSimulator(Simulator):
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
         if seed is not None:
-            self._starts = Randomness.live(seed)
+            self._starts = RandomStream.for_live(seed)
         self._begin(anew=seed is not None)
         return self.observe()
 
@@ -153,10 +157,10 @@ class AtariSimulator(Simulator):
 
     def save(self) -> AtariState:
         machine = self._live.save()
-        return AtariState(machine, self._frames, self._digests, self._lives, self._played, self._starts, self._world)
+        return AtariState(machine, self._frames, self._digests, self._lives, self._played, self._starts, self._owner)
 
     def restore(self, state: AtariState) -> None:
-        check_states([state], AtariState, self._world)
+        check_states([state], AtariState, self._owner)
         self._live.restore(state.machine)
         _, self._frames, self._digests, self._lives, self._played, self._starts, _ = state
 
@@ -164,9 +168,9 @@ class AtariSimulator(Simulator):
         return np.frombuffer(b"".join(self._frames), np.uint8).reshape(self.observation_shape).copy()
 
     def reseed(self, state: AtariState, seed: int) -> AtariState:
-        """Games draw nothing, so there is nothing to do."""
+        """Return the state as it is: games draw nothing."""
         del seed
-        check_states([state], AtariState, self._world)
+        check_states([state], AtariState, self._owner)
         return state
 
     def expand(self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None) -> Children:
@@ -181,11 +185,13 @@ class AtariSimulator(Simulator):
         self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None, leaves: bool
     ) -> Children:
         check_actions(actions, self.num_actions)
-        check_states(states, AtariState, self._world)
+        check_states(states, AtariState, self._owner)
         emulator = self._tree_emulator()
         n = len(states)
         in_place = out is not None and out.flags.c_contiguous and out.dtype == np.uint8
-        observations: Observations = out if out is not None and in_place else self._room_for(n)
+        observations: Observations = (
+            out if out is not None and in_place else np.empty((n, *self.observation_shape), np.uint8)
+        )
         pixels = observations.data.cast("B") if n else memoryview(b"")
         rewards, terminated = np.empty(n), np.empty(n, bool)
         children: list[AtariState] = []
@@ -208,37 +214,34 @@ class AtariSimulator(Simulator):
             self._tree = Emulator(self._game, self._frame_skip)
         return self._tree
 
-    def _room_for(self, n: int) -> Observations:
-        return np.empty((n, *self.observation_shape), np.uint8)
-
     def _child(self, parent: AtariState, emulator: Emulator, frame: bytes) -> AtariState:
         frames = (*parent.frames[1:], frame)
         digests = (*parent.digests[1:], _digest(frame))
         played = parent.played + self._frame_skip
-        return AtariState(emulator.save(), frames, digests, emulator.lives, played, parent.starts, self._world)
+        return AtariState(emulator.save(), frames, digests, emulator.lives, played, parent.starts, self._owner)
 
     def key(self, state: AtariState) -> bytes:
-        """A digest of machine and frames; each frame is digested once, when it is made."""
+        """Return a digest of machine and frames; each frame is digested once, when it is made."""
         return sha256(b"".join((state.machine.serialize(), *state.digests))).digest()[:_DIGEST]
 
     def pack(self, state: AtariState) -> bytes:
-        check_states([state], AtariState, self._world)
+        check_states([state], AtariState, self._owner)
         header = _HEADER.pack(state.lives, state.played, *state.starts)
         content = b"".join((header, *state.frames, state.machine.serialize()))
-        return _MAGIC + self._seal(content) + content
+        return _MAGIC + self._owned_digest(content) + content
 
-    def _seal(self, content: bytes) -> bytes:
-        """A digest that is not that of another game."""
+    def _owned_digest(self, content: bytes) -> bytes:
+        """Return a digest that is not that of another game."""
         return _digest(self._live.rom.encode() + content)
 
     def unpack(self, data: bytes) -> AtariState:
-        """What `pack` packed. The seal is looked at first; ALE itself trusts much of what it is given."""
+        """Return the state that `pack` packed; the digest is checked first, since ALE trusts what it is given."""
         if not isinstance(data, bytes):
             raise damaged_error(f"Atari state of {self._live.rom}", "bytes", f"a {type(data).__name__}")
         start = len(_MAGIC) + _DIGEST
         frames_at, machine_at = _HEADER.size, _HEADER.size + STACK * _PIXELS
         content = data[start:]
-        if data[:start] != _MAGIC + self._seal(content) or len(content) <= machine_at:
+        if data[:start] != _MAGIC + self._owned_digest(content) or len(content) <= machine_at:
             raise damaged_error(
                 f"Atari state of {self._live.rom}", "what pack made for this game", f"{len(data)} other bytes"
             )
@@ -246,21 +249,11 @@ class AtariSimulator(Simulator):
         frames = tuple(content[at : at + _PIXELS] for at in range(frames_at, machine_at, _PIXELS))
         machine = self._tree_emulator().unpack(content[machine_at:])
         digests = tuple(map(_digest, frames))
-        return AtariState(machine, frames, digests, lives, played, Randomness(stream, step), self._world)
+        return AtariState(machine, frames, digests, lives, played, RandomStream(stream, step), self._owner)
 
     def close(self) -> None:
         self._tree = None
         super().close()
-
-
-def _check_frames(frame_skip: int, noop_max: int, max_frames: int) -> None:
-    whole = all(isinstance(n, int | np.integer) for n in (frame_skip, noop_max, max_frames))
-    if not whole or frame_skip < 1 or noop_max < 0 or max_frames < 1:
-        raise ArgumentError(
-            "frames are wrong",
-            expected="whole numbers, frame_skip >= 1, noop_max >= 0, max_frames >= 1",
-            got=f"frame_skip={frame_skip!r}, noop_max={noop_max!r}, max_frames={max_frames!r}",
-        )
 
 
 def _digest(content: bytes) -> bytes:

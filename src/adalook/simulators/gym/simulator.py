@@ -3,9 +3,9 @@
 A state is a copy of the attributes of the environment and of its wrappers: immutable ones as they are, arrays and
 everything else copied, generators by their state. Not copied are spaces, specs and the transition table `P` of toy
 text, which no step changes. Environments that keep their state elsewhere, in C++ or behind a copy that begins anew, are
-found out when the simulator is made, and refused (see `gym_trial`).
+found when the simulator is made, and refused (see `validation`).
 
-The time limit binds the live world only: it is taken off the environment, counted here, and trees look past it.
+The time limit binds the live env only: it is taken off the environment, counted here, and trees look past it.
 """
 
 from __future__ import annotations
@@ -27,27 +27,26 @@ from adalook.simulators.base import (
     check_states,
     checked_action,
 )
-from adalook.simulators.gym import spaces as gym_spaces
-from adalook.simulators.gym import validation as gym_trial
-from adalook.simulators.gym.snapshot import Forms, Snapshot, only_drawn, read, write
-from adalook.simulators.randomness import Randomness, checked_seed
+from adalook.simulators.gym import spaces, validation
+from adalook.simulators.gym.snapshot import AttributeTypes, Snapshot, read, render_only, write
+from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
 
 class GymState(NamedTuple):
-    """One moment of an environment."""
+    """A saved state of an environment."""
 
     snapshot: Snapshot
     observation: np.ndarray[Any, Any]
     elapsed: int
-    randomness: Randomness | None
-    """None: the generators in the snapshot are the live ones"""
-    world: str
-    """which environment"""
+    randomness: RandomStream | None
+    """What steps draw from; None: the generators in the snapshot."""
+    owner: str
+    """The name of the environment."""
 
 
 class GymSimulator(Simulator):
-    """A Gymnasium environment.
+    """A simulator of a Gymnasium environment.
 
     Args:
         env: an environment, of which copies are used, or the id of one.
@@ -63,27 +62,21 @@ class GymSimulator(Simulator):
     """
 
     def __init__(self, env: Any, **options: Any) -> None:
-        made, spare = gym_spaces.two_of(env, options)
+        made, spare = spaces.two_instances(env, options)
         self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
-        self._first_action, self.num_actions = gym_spaces.actions(self._name, made.action_space)
-        self.observation_shape, self.observation_dtype = gym_spaces.observations(self._name, made.observation_space)
+        self._first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
+        self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, made.observation_space)
         self.observation_space = made.observation_space
-        self._live, self._limit = gym_spaces.without_limit(made)
-        self._tree, _ = gym_spaces.without_limit(spare)
+        self._live, self._limit = spaces.without_time_limit(made)
+        self._tree, _ = spaces.without_time_limit(spare)
         self._observation = np.zeros(self.observation_shape, self.observation_dtype)
         self._elapsed = 0
-        self._randomness: Randomness | None = None
+        self._randomness: RandomStream | None = None
         self._unique = itertools.count()
-        self._only_drawn = only_drawn(self._live)
-        self._forms: Forms | None = None
-        self._try_out(env)
-
-    def _try_out(self, env: Any) -> None:
-        """Refuse what cannot be copied faithfully; remember what the attributes look like."""
-        gym_trial.refuse_functions_on_state(self._live if isinstance(env, str) else env, self._name)
-        forms = Forms(self._live)
-        gym_trial.refuse_unfaithful_copies(self, self._live, forms, self._name)
-        self._forms = forms
+        self._not_in_key = render_only(self._live)
+        self._attribute_types = AttributeTypes(self._live)
+        validation.check_functions(self._live if isinstance(env, str) else env, self._name)
+        validation.check_copies(self, self._live, self._attribute_types, self._name)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
         return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
@@ -91,14 +84,14 @@ class GymSimulator(Simulator):
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
         if seed is not None:
             self._randomness = None
-        self._draw_from(self._live)
+        self._seed_generators(self._live)
         observation, _ = self._live.reset(seed=None if seed is None else checked_seed(seed))
         self._observation, self._elapsed = self._array(observation), 0
         return self.observe()
 
     def step(self, action: int) -> Transition:
         played = self._first_action + checked_action(action, self.num_actions)
-        self._draw_from(self._live)
+        self._seed_generators(self._live)
         observation, reward, terminated, truncated, _ = self._live.step(played)
         self._observation = self._array(observation)
         self._elapsed += 1
@@ -107,8 +100,8 @@ class GymSimulator(Simulator):
             self.observe(), float(reward), float(reward), terminated=bool(terminated), episode_over=episode_over
         )
 
-    def _draw_from(self, env: Any) -> None:
-        """Give a branched live world the randomness of its next step."""
+    def _seed_generators(self, env: Any) -> None:
+        """Seed the generators for the next step, if the live env was restored from a reseeded state."""
         if self._randomness is not None:
             write(env, read(env, self._name), self._randomness)
             self._randomness = self._randomness.next()
@@ -127,7 +120,7 @@ class GymSimulator(Simulator):
 
     def reseed(self, state: GymState, seed: int) -> GymState:
         check_states([state], GymState, self._name)
-        return state._replace(randomness=Randomness.reseed(seed))
+        return state._replace(randomness=RandomStream.for_tree(seed))
 
     def expand(self, states: Sequence[GymState], actions: Sequence[int], out: Observations | None = None) -> Children:
         check_actions(actions, self.num_actions)
@@ -140,17 +133,17 @@ class GymSimulator(Simulator):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
             observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
-            observations[i] = seen = self._array(observation)
+            observations[i] = array = self._array(observation)
             after = None if randomness is None else randomness.next()
-            child = GymState(read(self._tree, self._name), seen, state.elapsed + 1, after, self._name)
+            child = GymState(read(self._tree, self._name), array, state.elapsed + 1, after, self._name)
             children.append(child)
             keys.append(self.key(child))
         return Children(children, observations, rewards, terminated, keys)
 
     def key(self, state: GymState) -> bytes:
-        """All attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
+        """Return all attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
         try:
-            attributes = serialize(state.snapshot.plain(state.randomness is None, without=self._only_drawn))
+            attributes = serialize(state.snapshot.plain(state.randomness is None, without=self._not_in_key))
         except ArgumentError:
             return b"unique %d %d" % (os.getpid(), next(self._unique))
         # Observations belong to it: wrappers may see what the environment does not keep.
@@ -166,18 +159,17 @@ class GymSimulator(Simulator):
         return add_digest(content, self._name)
 
     def unpack(self, data: bytes) -> GymState:
-        """What `pack` packed. Damage shows in the seal; what was forged, in names, kinds and shapes."""
+        """Return the state that `pack` packed; the digest shows damage, names, types and shapes show forgeries."""
         content = check_digest(data, self._name)
         try:
             attributes, observation, elapsed, randomness = deserialize(content)
             snapshot = Snapshot.from_plain(attributes)
-            if self._forms is not None:
-                self._forms.check(snapshot)
+            self._attribute_types.check(snapshot)
             if type(observation) is not np.ndarray or observation.dtype != self.observation_dtype:
                 raise ValueError("an observation of another kind")
             if type(elapsed) is not int or elapsed < 0:
                 raise ValueError("a number of steps expected")
-            stream = None if randomness is None else Randomness.checked(randomness)
+            stream = None if randomness is None else RandomStream.checked(randomness)
             return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
         except (TypeError, ValueError, KeyError) as error:
             raise damaged_error(f"state of {self._name}", "what pack made", str(error)) from error

@@ -1,6 +1,7 @@
-"""The state of a Python object and of the objects it wraps, read from and written to their attributes.
+"""Snapshots of an environment and its wrappers, read from and written to their attributes.
 
-What the attributes of an environment look like, so that bytes from a file cannot give it others.
+`AttributeTypes` remembers what the attributes of an environment look like, so that bytes from a file cannot give it
+others.
 """
 
 from __future__ import annotations
@@ -14,35 +15,43 @@ import numpy as np
 
 from adalook._extras import import_extra
 from adalook.errors import SimulatorError
-from adalook.simulators.generator_state import SOURCES, GeneratorState, checked, is_plain, put, reseed, state_of
-from adalook.simulators.randomness import Randomness
+from adalook.simulators.gym.generators import (
+    SOURCES,
+    GeneratorState,
+    checked_state,
+    get_state,
+    has_plain_state,
+    reseed,
+    set_state,
+)
+from adalook.simulators.randomness import RandomStream
 
 Attributes = dict[str, Any]
 Place = tuple[int, str]
-"""(layer, name) of an attribute"""
+"""(layer, name) of an attribute; layer 0 is the outermost wrapper."""
 
 NOT_STATE = frozenset(
     {"env", "spec", "_cached_spec", "metadata", "_metadata", "observation_space", "action_space"}
     | {"_observation_space", "_action_space", "render_mode", "P"}
 )
-"""What steps never change; `env` and `P` only where they are what Gymnasium means by them, see `_is_state`."""
+"""Attributes that steps never change; `env` and `P` only where Gymnasium defines them, see `_is_state`."""
 
 _TOY_TEXT = "gymnasium.envs.toy_text."
-_ONLY_DRAWN = "lastaction"
+_RENDER_ONLY = "lastaction"
 """What toy text keeps for `render` alone: no future depends on it."""
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, type(None), complex})
 
 
 class _Layer:
-    """Stands in a snapshot for the object of some depth, where another attribute leads back to it."""
+    """A stand-in for the object of some layer, where another attribute refers back to it."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
 
 
 class _Generator(_Layer):
-    """Stands in a snapshot for the generator in an attribute of a layer, where others share it."""
+    """A stand-in for the generator in an attribute of a layer, where other attributes share it."""
 
     def __init__(self, depth: int, name: str) -> None:
         super().__init__(depth)
@@ -53,17 +62,17 @@ _layer, _generator = cache(_Layer), cache(_Generator)  # one object for each: th
 
 
 class Snapshot(NamedTuple):
-    """The attributes of a stack of objects, outermost first; nobody changes them."""
+    """The attributes of an environment and its wrappers, outermost first; never changed."""
 
     layers: tuple[Attributes, ...]
-    """immutable values and arrays"""
+    """Immutable values and arrays."""
     others: dict[Place, Any]
-    """a copy of whatever else there is, copied together so that what they share stays shared"""
+    """Copies of all else, copied together so that what they share stays shared."""
     generators: dict[Place, GeneratorState | Place]
-    """a place: the same generator as there"""
+    """The state of each generator; or a place, for the same generator as there."""
 
     def plain(self, with_generators: bool = True, without: Collection[Place] = ()) -> Any:
-        """All of it, apart from the places in `without`, as plain data in an order that the names alone decide."""
+        """Return all of it but the places in `without`, as plain data in an order that the names alone decide."""
         layers = tuple(
             {name: layer[name] for name in sorted(layer) if (depth, name) not in without}
             for depth, layer in enumerate(self.layers)
@@ -74,7 +83,7 @@ class Snapshot(NamedTuple):
 
     @classmethod
     def from_plain(cls, plain: Any) -> Snapshot:
-        """What `plain` gave; raises ValueError or TypeError if it did not."""
+        """Return the snapshot of which `plain` returned this; raise ValueError or TypeError if it did not."""
         layers, others, generators = plain
         if not all(isinstance(layer, dict) and all(type(name) is str for name in layer) for layer in layers):
             raise ValueError("attributes by name expected")
@@ -85,11 +94,12 @@ class Snapshot(NamedTuple):
         owners = {place for place, state in generators.items() if not _is_place(state)}
         for state in generators.values():
             if not (_is_place(state) and state in owners):
-                checked(state)
+                checked_state(state)
         return cls(tuple(layers), others, generators)
 
 
 def _is_place(place: Any) -> bool:
+    """Return whether a value from a file is a (layer, name)."""
     return (
         type(place) is tuple and len(place) == 2 and type(place[0]) is int and place[0] >= 0 and type(place[1]) is str
     )
@@ -102,7 +112,7 @@ def gymnasium_package() -> Any:
 
 
 def layers_of(env: Any) -> Iterator[Any]:
-    """The object and what it wraps, outermost first."""
+    """Yield the environment and what it wraps, outermost first."""
     kind = gymnasium_package().Env
     while isinstance(env, kind):
         yield env
@@ -110,7 +120,7 @@ def layers_of(env: Any) -> Iterator[Any]:
 
 
 def _is_state(layer: Any, key: str, value: Any) -> bool:
-    """Whether steps may change an attribute whose name is among `NOT_STATE`."""
+    """Return whether steps may change an attribute whose name is among `NOT_STATE`."""
     if key == "env":
         return not isinstance(value, gymnasium_package().Env)
     if key == "P":  # a transition table takes milliseconds to copy; under this name others keep what they like
@@ -120,16 +130,18 @@ def _is_state(layer: Any, key: str, value: Any) -> bool:
     return False
 
 
-def only_drawn(env: Any) -> frozenset[Place]:
-    """What may be left out of keys. Only where all is Gymnasium's own: a wrapper could look at it."""
+def render_only(env: Any) -> frozenset[Place]:
+    """Return what may be left out of keys; only where all is Gymnasium's own, since a wrapper could look at it."""
     layers = list(layers_of(env))
     if not all(type(layer).__module__.startswith("gymnasium.") for layer in layers):
         return frozenset()
-    return frozenset((i, _ONLY_DRAWN) for i, layer in enumerate(layers) if type(layer).__module__.startswith(_TOY_TEXT))
+    return frozenset(
+        (i, _RENDER_ONLY) for i, layer in enumerate(layers) if type(layer).__module__.startswith(_TOY_TEXT)
+    )
 
 
 def read(env: Any, name: str) -> Snapshot:
-    """The state of `env`, sharing nothing with it that changes; `name` is for messages."""
+    """Return the state of `env`, sharing nothing with it that changes; `name` is for messages."""
     layers: list[Attributes] = []
     others: dict[Place, Any] = {}
     generators: dict[Place, GeneratorState | Place] = {}
@@ -145,17 +157,18 @@ def read(env: Any, name: str) -> Snapshot:
                 values[key] = value
             elif kind is np.ndarray and value.dtype != object:
                 values[key] = value.copy()
-            elif isinstance(value, SOURCES) and is_plain(value):
+            elif isinstance(value, SOURCES) and has_plain_state(value):
                 owner = stand_ins.setdefault(id(value), _generator(depth, key))
                 same = (owner.depth, owner.name)
-                generators[depth, key] = state_of(value) if same == (depth, key) else same
+                generators[depth, key] = get_state(value) if same == (depth, key) else same
             else:
                 others[depth, key] = value
         layers.append(values)
-    return Snapshot(tuple(layers), _copied(others, stand_ins, name) if others else others, generators)
+    return Snapshot(tuple(layers), _deep_copy(others, stand_ins, name) if others else others, generators)
 
 
-def _copied(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -> dict[Place, Any]:
+def _deep_copy(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -> dict[Place, Any]:
+    """Copy attributes together; `stand_ins` (by id) take the place of layers and generators."""
     try:
         return copy.deepcopy(values, stand_ins)
     except Exception as error:  # copying runs anybody's code
@@ -167,8 +180,8 @@ def _copied(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -> d
         ) from error
 
 
-def write(env: Any, snapshot: Snapshot, randomness: Randomness | None = None) -> None:
-    """Put `env` into a state; the snapshot stays good. With `randomness` all its generators draw from that instead."""
+def write(env: Any, snapshot: Snapshot, randomness: RandomStream | None = None) -> None:
+    """Put `env` into a state; the snapshot stays valid. With `randomness` all generators are seeded from that."""
     sources: list[Any] = []
     layers = list(layers_of(env))
     for depth, (layer, values) in enumerate(zip(layers, snapshot.layers, strict=True)):
@@ -189,13 +202,13 @@ def write(env: Any, snapshot: Snapshot, randomness: Randomness | None = None) ->
 
 
 def _write_generators(layers: list[Any], snapshot: Snapshot) -> list[Any]:
-    """Put the generators in place, those that are one in the snapshot as one; returns them."""
+    """Put the generators in place, those that are one in the snapshot as one, and return them."""
     written: dict[Place, Any] = {}
     for (depth, key), state in sorted(snapshot.generators.items(), key=lambda item: item[0]):
         if isinstance(state, dict):
             present = vars(layers[depth]).get(key)
             taken = any(present is other for other in written.values())
-            written[depth, key] = vars(layers[depth])[key] = put(None if taken else present, state)
+            written[depth, key] = vars(layers[depth])[key] = set_state(None if taken else present, state)
     for (depth, key), state in snapshot.generators.items():
         if not isinstance(state, dict):
             vars(layers[depth])[key] = written[state]
@@ -203,7 +216,7 @@ def _write_generators(layers: list[Any], snapshot: Snapshot) -> list[Any]:
 
 
 def _write_others(layers: list[Any], snapshot: Snapshot) -> list[Any]:
-    """Copy what is neither immutable, array nor generator into place; returns the generators within."""
+    """Copy what is neither immutable, array nor generator into place, and return the generators within."""
     memo: dict[int, Any] = {id(_layer(depth)): layer for depth, layer in enumerate(layers)}
     memo |= {id(_generator(depth, key)): vars(layers[depth])[key] for depth, key in snapshot.generators}
     known = set(memo)
@@ -216,7 +229,8 @@ def _write_others(layers: list[Any], snapshot: Snapshot) -> list[Any]:
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 
 
-def _form(value: Any) -> str:
+def _describe_type(value: Any) -> str:
+    """Say what type of value an attribute has; all numbers are one type."""
     if isinstance(value, _NUMBERS):
         return "a number"
     if type(value) is np.ndarray:
@@ -224,27 +238,27 @@ def _form(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-class Forms:
-    """The names and kinds of attributes that an environment was seen with."""
+class AttributeTypes:
+    """The names and types of the attributes that an environment has had."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
         self._layers = len(list(layers_of(env)))
-        self._forms: dict[tuple[int, str], set[str]] = {}
-        self._always: set[tuple[int, str]] | None = None
+        self._types: dict[Place, set[str]] = {}
+        self._always: set[Place] | None = None
 
-    def learn(self, snapshot: Snapshot) -> None:
-        """Take note of a state that the environment came to by itself."""
+    def observe(self, snapshot: Snapshot) -> None:
+        """Add a state that the environment came to by itself."""
         attributes = _all(snapshot)
         for place, value in attributes.items():
-            self._forms.setdefault(place, set()).add(_form(value))
+            self._types.setdefault(place, set()).add(_describe_type(value))
         self._always = set(attributes) if self._always is None else self._always & set(attributes)
 
     def check(self, snapshot: Snapshot) -> None:
         """Raise ValueError unless the environment could be in such a state.
 
-        Attributes that appear for the first time are let through, since an environment may make some late, but never
-        one that takes the place of a method. So is None, for "not yet".
+        New attributes are allowed, since an environment may make some late, but never one that takes the place of a
+        method. So is None, for "not yet".
         """
         if len(snapshot.layers) != self._layers:
             raise ValueError("as many wrappers as the environment has expected")
@@ -253,20 +267,22 @@ class Forms:
             raise ValueError(f"no attribute {min(missing)[1]!r}")
         layers = list(layers_of(self._env))
         for (depth, name), value in attributes.items():
-            seen = self._forms.get((depth, name), set())
+            seen = self._types.get((depth, name), set())
             if not seen:
                 _check_new_name(layers[depth], name)
-            elif value is not None and seen != {"a NoneType"} and _form(value) not in seen:
-                raise ValueError(f"attribute {name!r} is {_form(value)}")
+            elif value is not None and seen != {"a NoneType"} and _describe_type(value) not in seen:
+                raise ValueError(f"attribute {name!r} is {_describe_type(value)}")
 
 
-def _all(snapshot: Snapshot) -> dict[tuple[int, str], Any]:
+def _all(snapshot: Snapshot) -> dict[Place, Any]:
+    """Return every attribute of a snapshot by its place."""
     plain = {(depth, name): value for depth, layer in enumerate(snapshot.layers) for name, value in layer.items()}
     generators = dict.fromkeys(snapshot.generators, np.random)  # their states are checked elsewhere
     return {**plain, **snapshot.others, **generators}
 
 
 def _check_new_name(layer: Any, name: str) -> None:
+    """Raise ValueError if an attribute of this name could change how the environment works."""
     inherited = getattr(type(layer), name, None)
     if not name.isidentifier() or name.startswith("__") or callable(inherited) or hasattr(type(inherited), "__get__"):
         raise ValueError(f"the environment has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a Gymnasium environment offers: copies of it, its time limit, its actions and observations as arrays."""
+"""What a Gymnasium environment offers: instances of it, its time limit, its actions and observations as arrays."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError, SimulatorError
-from adalook.simulators.gym.snapshot import gymnasium_package, layers_of
+from adalook.simulators.gym.snapshot import gymnasium_package
 
-_WATCHERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
-"""Wrappers that only watch a live world."""
+WRITE_YOUR_OWN = "write a Simulator with `save` and `restore` of its own, see docs/simulators.md"
+
+_PASSIVE_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
+"""Wrappers that only watch the live env."""
 
 
 def known_ids() -> list[str]:
-    """The ids that `gymnasium.make` knows, apart from those of games that have simulators of their own."""
+    """Return the ids that `gymnasium.make` knows, without those of games that have simulators of their own."""
     registry = gymnasium_package().registry
     return [name for name, spec in registry.items() if not str(spec.entry_point).startswith(("ale_py", "minatar"))]
 
 
-def two_of(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """Two environments that share nothing, from one or from an id."""
+def two_instances(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return two environments that share nothing, from an environment or from an id."""
     gymnasium = gymnasium_package()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about newer versions; whatever is fatal comes as an error too
@@ -42,22 +44,22 @@ def two_of(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
             raise SimulatorError(
                 f"{type(env.unwrapped).__name__} cannot be simulated: it cannot be copied",
                 got=f"{type(error).__name__}: {error}",
-                remedy="write a Simulator with `save` and `restore` of its own, see docs/simulators.md",
+                remedy=WRITE_YOUR_OWN,
             ) from error
 
 
-def without_limit(env: Any) -> tuple[Any, int | None]:
-    """The environment under the wrappers that only watch, and the steps after which they stop it, if they do."""
+def without_time_limit(env: Any) -> tuple[Any, int | None]:
+    """Return the environment under the passive wrappers, and the steps after which they truncate it, if they do."""
     limits = []
-    while type(env).__name__ in _WATCHERS and type(env).__module__.startswith("gymnasium.wrappers"):
+    while type(env).__name__ in _PASSIVE_WRAPPERS and type(env).__module__.startswith("gymnasium.wrappers"):
         if type(env).__name__ == "TimeLimit":
             limits.append(int(env._max_episode_steps))
         env = env.env
     return env, min(limits, default=None)
 
 
-def actions(name: str, space: Any) -> tuple[int, int]:
-    """(first, how many) of a discrete space."""
+def action_range(name: str, space: Any) -> tuple[int, int]:
+    """Return the first action of a discrete space, and how many there are."""
     if type(space).__name__ != "Discrete":
         raise ArgumentError(
             f"{name} cannot be searched",
@@ -68,8 +70,8 @@ def actions(name: str, space: Any) -> tuple[int, int]:
     return int(space.start), int(space.n)
 
 
-def observations(name: str, space: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """(shape, dtype) of the arrays that observations become."""
+def observation_format(name: str, space: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and dtype of the arrays that observations become."""
     kind = type(space).__name__
     if kind in ("Box", "MultiDiscrete", "MultiBinary"):
         return tuple(space.shape), np.dtype(space.dtype)
@@ -78,20 +80,8 @@ def observations(name: str, space: Any) -> tuple[tuple[int, ...], np.dtype[Any]]
     if kind == "Tuple" and all(type(part).__name__ == "Discrete" for part in space.spaces):
         return (len(space.spaces),), np.dtype(np.int64)
     raise ArgumentError(
-        f"observations of {name} are no arrays",
+        f"observations of {name} are not arrays",
         expected="a Box, Discrete, MultiDiscrete or MultiBinary observation space",
         got=space,
         remedy="wrap it in gymnasium.wrappers.FlattenObservation",
     )
-
-
-def suspects(env: Any) -> str:
-    """Which parts of an environment are known to begin anew when copied."""
-    ez_pickle = gymnasium_package().utils.EzPickle
-    found = [
-        f"'{key}' ({type(value).__name__})"
-        for layer in layers_of(env)
-        for key, value in vars(layer).items()
-        if isinstance(value, ez_pickle) and key != "env"
-    ]
-    return f", such as {', '.join(found)}, which EzPickle makes anew instead of copying" if found else ""

@@ -1,4 +1,4 @@
-"""Random generators of NumPy and Python: their states as plain data, checked before use, and new seeds for them.
+"""The states of NumPy's and Python's random generators as plain data, checked before use, and new seeds for them.
 
 States may come from a file, so nothing here looks a name up in a module, and places in a generator's buffer, which
 NumPy takes as they are, are kept within it.
@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from adalook.simulators.randomness import Draws
+from adalook.simulators.randomness import RandomDraws
 
 GeneratorState: TypeAlias = dict[str, Any]
-"""What NumPy calls the state of a bit generator; "holder" says what drew from it, if no `np.random.Generator` did"""
+"""What NumPy calls the state of a bit generator; "holder" says what draws from it, if not an `np.random.Generator`."""
 
 SOURCES = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
-"""All that random numbers come from."""
+"""Every class that random numbers come from."""
 
 _BIT_GENERATORS: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -31,13 +31,13 @@ _BIT_GENERATORS: dict[str, type[Any]] = {
     )
 }
 _BUFFER_PLACES = {"MT19937": (("state", "pos"), 624), "Philox": (("buffer_pos",), 4)}
-"""Where a state says which number of a buffer comes next, and the largest that may be."""
+"""Which entry of a state says what number of a buffer comes next, and its largest value."""
 _PYTHON = "random.Random"
 _LEGACY = "RandomState"
 
 
-def is_plain(generator: Any) -> bool:
-    """Whether its state can be plain data: exactly one of the usual classes."""
+def has_plain_state(generator: Any) -> bool:
+    """Return whether a generator's state can be plain data: it is of one of the usual classes, not of a subclass."""
     kind = type(generator)
     if kind is np.random.Generator:
         return type(generator.bit_generator) in _BIT_GENERATORS.values()
@@ -46,8 +46,8 @@ def is_plain(generator: Any) -> bool:
     )
 
 
-def state_of(generator: Any) -> GeneratorState:
-    """The state of a generator that `is_plain`."""
+def get_state(generator: Any) -> GeneratorState:
+    """Return the state of a generator that `has_plain_state`."""
     if type(generator) is np.random.Generator:
         return dict(generator.bit_generator.state)
     if type(generator) is np.random.RandomState:
@@ -55,8 +55,8 @@ def state_of(generator: Any) -> GeneratorState:
     return {"holder": _PYTHON, "state": generator.getstate()}
 
 
-def put(generator: Any, state: GeneratorState) -> Any:
-    """A generator in this state: the given one if it is of the right kind, else a new one."""
+def set_state(generator: Any, state: GeneratorState) -> Any:
+    """Return a generator in this state: the given one if it is of the right class, else a new one."""
     holder = state.get("holder")
     if holder == _PYTHON:
         mine = generator if type(generator) is random.Random else random.Random()
@@ -73,8 +73,8 @@ def put(generator: Any, state: GeneratorState) -> Any:
     return generator
 
 
-def reseed(generators: Iterable[Any], draws: Draws) -> None:
-    """Give each generator a stream of its own from `draws`; numbers that were drawn ahead are forgotten."""
+def reseed(generators: Iterable[Any], draws: RandomDraws) -> None:
+    """Seed each generator from `draws`; numbers that were drawn ahead are forgotten."""
     done: set[int] = set()
     for generator in generators:
         source = generator.bit_generator if isinstance(generator, np.random.Generator) else generator
@@ -92,13 +92,13 @@ def reseed(generators: Iterable[Any], draws: Draws) -> None:
             source.state = type(source)(seed).state
 
 
-def checked(state: Any) -> GeneratorState:
-    """The state, if some generator can be in it; else ValueError."""
+def checked_state(state: Any) -> GeneratorState:
+    """Return the state if some generator can be in it; else raise ValueError."""
     if not isinstance(state, dict):
         raise ValueError("the state of a generator expected")
     try:
         _check_form(state)
-        if not _alike(state_of(put(None, state)), state):
+        if not _alike(get_state(set_state(None, state)), state):
             raise ValueError("a generator does not keep it")
     except (TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"no state of a generator: {error}") from error
@@ -106,6 +106,7 @@ def checked(state: Any) -> GeneratorState:
 
 
 def _check_form(state: GeneratorState) -> None:
+    """Raise ValueError unless the state has the form that its generator's class needs."""
     if state.get("holder") == _PYTHON:
         version, words, gauss = state["state"]
         *numbers, place = words
@@ -129,7 +130,7 @@ def _check_form(state: GeneratorState) -> None:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Equal in content and kind."""
+    """Return whether two states are equal in content and in type."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
     if isinstance(one, np.ndarray):

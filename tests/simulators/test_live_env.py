@@ -1,4 +1,4 @@
-"""Fifty rounds of looking ahead leave the live world as it was."""
+"""Fifty rounds of looking ahead leave the live env as it was."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adalook.simulators.base import Simulator
-from tests.simulators.worlds import WORLDS, make
+from tests.simulators.cases import SIMULATORS, make
 
 
 def look_ahead(sim: Simulator, rounds: int) -> None:
@@ -30,14 +30,14 @@ def next_steps(sim: Simulator, actions: list[int]) -> list[tuple[bytes, float, f
     return seen
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_next_200_steps_are_those_of_a_twin_that_never_looked(name: str) -> None:
+@pytest.mark.parametrize("name", SIMULATORS)
+def test_next_200_steps_are_those_of_a_clone_that_never_looked_ahead(name: str) -> None:
     sim, clone = make(name), make(name)
     rng = np.random.default_rng(4)
     warm_up, after = ([int(a) for a in rng.integers(sim.num_actions, size=n)] for n in (25, 200))
-    for world in (sim, clone):
-        world.reset(seed=9)
-        next_steps(world, warm_up)
+    for env in (sim, clone):
+        env.reset(seed=9)
+        next_steps(env, warm_up)
     look_ahead(sim, rounds=50)
     assert next_steps(sim, after) == next_steps(clone, after)
     assert sim.pack(sim.save()) == clone.pack(clone.save())

@@ -1,4 +1,4 @@
-"""Worlds that the tests share: one of each kind that adalook simulates, and the one that docs/simulators.md builds."""
+"""Simulators that the tests share: one of each family, and the one that docs/simulators.md builds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ def documented_code() -> list[str]:
     return re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def _documented_world() -> Any:
+def run_document(blocks: int | None = None) -> dict[str, Any]:
+    """Run the first Python blocks of the document, or all, in one namespace, and return it."""
     names: dict[str, Any] = {"__name__": "documented"}
-    exec(documented_code()[0], names)
-    return names["WindyWalk"]
+    for block in documented_code()[:blocks]:
+        exec(block, names)
+    return names
 
 
-WindyWalk: Any = _documented_world()
+WindyWalk: Any = run_document(blocks=1)["WindyWalk"]
 
 
 def slippery_lake() -> Any:
@@ -34,7 +36,7 @@ def slippery_lake() -> Any:
     return gymnasium.make("FrozenLake-v1")
 
 
-WORLDS: dict[str, tuple[Any, dict[str, Any]]] = {
+SIMULATORS: dict[str, tuple[Any, dict[str, Any]]] = {
     "documented": (WindyWalk(), {}),
     "chain": (al.zoo.chain(n=5), {"start": 2}),
     "maze": (al.zoo.maze(size=8), {}),
@@ -56,5 +58,5 @@ WORLDS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def make(name: str) -> Simulator:
-    world, options = WORLDS[name]
-    return make_simulator(world.clone() if isinstance(world, Simulator) else world, **options)
+    env, options = SIMULATORS[name]
+    return make_simulator(env.clone() if isinstance(env, Simulator) else env, **options)
