@@ -1,0 +1,56 @@
+"""The pages: links lead somewhere, targets and decisions that are named exist, and the README's code runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
+SOURCES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """A module in backticks is named by the end of its path, as `planning/solve.py` or `solve.py` is."""
+    paths = [path.as_posix() for path in SOURCES]
+    named = set(re.findall(r"`([\w/]+\.py)`", page.read_text()))
+    assert not {name for name in named if not any(path.endswith(f"/{name}") for path in paths)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_targets_of_make_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"(?:`|^ *)make ([a-z][a-z -]*[a-z])", page.read_text(), re.MULTILINE)
+    assert set(" ".join(named).split()) <= targets
+
+
+def test_decisions_that_are_cited_exist() -> None:
+    decisions = (REPOSITORY / "docs" / "decisions.md").read_text()
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. \*\*", decisions, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    cited = re.compile(r"\bdecisions?\]?(?:\([\w.]+\))? (\d+)((?:, \d+)*(?:(?: and| to) \d+)?)", re.IGNORECASE)
+    for path in [*PAGES, *SOURCES]:
+        for first, rest in cited.findall(path.read_text()):
+            for number in [first, *re.findall(r"\d+", rest)]:
+                assert int(number) in numbers, f"{path.name} cites decision {number}"
+
+
+def test_the_code_of_the_readme_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(
+            compile(block.replace("seconds=240", "steps=16").replace("episodes=20", "episodes=1"), "README", "exec"),
+            names,
+        )
+    assert names["sol"].converged  # type: ignore[attr-defined]
