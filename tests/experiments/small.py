@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from adalook.experiments.chain import ChainExperiment
-from adalook.experiments.engines.base import Finished, run_timed
+from adalook.experiments.engines.base import FinishedJob, run_timed
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import Trial
@@ -23,7 +23,7 @@ class Inline:
     def __init__(self, most: int | None = None) -> None:
         self.most, self.ran = most, []
 
-    def run(self, jobs: Sequence[Trial]) -> Generator[Finished]:
+    def run(self, jobs: Sequence[Trial]) -> Generator[FinishedJob]:
         for job in jobs:
             if len(self.ran) == self.most:
                 raise KeyboardInterrupt

@@ -50,7 +50,8 @@ def test_a_folder_that_cannot_be_made(tmp_path, capsys):
     assert "cannot make directory" in capsys.readouterr().err
 
 
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(("number", "everybody"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_a_signal_stops_cleanly_and_says_how_to_go_on(tmp_path, number, everybody):
     command = [sys.executable, "-m", "adalook", "reproduce", "sweep", "--out", str(tmp_path), "--workers", "1"]
     journal = tmp_path / "sweep" / "journal.jsonl"
     with child(command, stderr=subprocess.PIPE, text=True) as run:
@@ -59,7 +60,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path):
             assert time.monotonic() < deadline
             assert run.poll() is None
             time.sleep(0.01)
-        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        (os.killpg if everybody else os.kill)(run.pid, number)  # a terminal sends Ctrl-C to the workers too
         _, err = run.communicate(timeout=60)
     assert run.returncode == 130
     assert "jobs are done and kept" in err

@@ -13,6 +13,7 @@ from adalook.experiments import archive
 from adalook.experiments.journal import Journal
 from adalook.experiments.runner import Interrupted, reproduce
 from adalook.experiments.store import Store
+from adalook.storage.lock import DirectoryLock
 
 from .small import CHAIN, MAZE, SWEEP, Inline, digests
 
@@ -223,7 +224,7 @@ def test_a_kill_before_the_summary_needs_no_job_again(whole, tmp_path, monkeypat
 
 
 def hold(directory, held, release) -> None:
-    with Store(directory, "chain", {}).alone():
+    with DirectoryLock(directory):
         held.set()
         release.wait(60)
 
@@ -235,7 +236,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     other.start()
     try:
         assert held.wait(60)
-        with pytest.raises(FileError, match="another run is writing"):
+        with pytest.raises(FileError, match="is in use"):
             reproduce(CHAIN, tmp_path, Inline())
     finally:
         release.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from adalook.experiments.engines.base import Finished, run_timed
+from adalook.experiments.engines.base import FinishedJob, run_timed
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.runner import reproduce
 from adalook.experiments.trial import Trial
@@ -14,7 +14,7 @@ from adalook.experiments.trial import Trial
 class OneByOne:
     """An engine in this very process."""
 
-    def run(self, jobs: Sequence[Trial]) -> Generator[Finished]:
+    def run(self, jobs: Sequence[Trial]) -> Generator[FinishedJob]:
         yield from map(run_timed, jobs)
 
 

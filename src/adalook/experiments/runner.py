@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +15,8 @@ from adalook.experiments.engines.base import Engine
 from adalook.experiments.journal import Journal
 from adalook.experiments.store import Store
 from adalook.experiments.trial import Trial
+from adalook.storage.files import make_directory
+from adalook.storage.lock import DirectoryLock
 
 
 class ExperimentSpec(Protocol):
@@ -86,7 +90,8 @@ def reproduce(
     began = time.perf_counter()
     jobs = experiment.jobs()
     store = Store(directory, experiment.name, asdict(experiment), group_styles(jobs))
-    with store.alone():
+    make_directory(directory)
+    with DirectoryLock(directory), sigterm_interrupts():
         if fresh:
             store.clear()
         summary = store.finished()
@@ -112,12 +117,29 @@ def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: Engi
     if not missing:
         return
     try:
-        with _bar(jobs, len(done), progress) as advance, closing(engine.run(missing)) as outcomes:
-            for finished in outcomes:
-                store.keep(journal, finished.job, finished.outcome, finished.seconds)
+        with _bar(jobs, len(done), progress) as advance, closing(engine.run(missing)) as results:
+            for finished in results:
+                store.keep(journal, finished.job, finished.result, finished.seconds)
                 advance()
     except KeyboardInterrupt:
         raise Interrupted(len(journal.lines), len(jobs), store.directory) from None
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Within this context SIGTERM raises KeyboardInterrupt, as Ctrl-C does, so that workers end and work is kept."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,8 @@ from typing import Any
 from adalook import __version__
 from adalook.errors import FileError
 from adalook.experiments import archive
+from adalook.experiments.engines.base import JobResult
 from adalook.experiments.journal import Journal, dumps
-from adalook.experiments.trial import TrialResult
 from adalook.storage.files import atomic_write, file_error, make_directory
 
 FORMAT = "adalook experiment"
@@ -66,28 +64,6 @@ class Store:
             "settings": json.loads(dumps(settings)),
             "groups": dict(groups or {}),
         }
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other runs out of this folder; a killed one keeps nobody out."""
-        make_directory(self.directory)
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system
-            yield
-            return
-        descriptor = os.open(self.directory, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FileError(
-                    f"another run is writing to {self.directory}",
-                    remedy="wait for it, or choose another folder with --out",
-                ) from None
-            yield
-        finally:
-            os.close(descriptor)
 
     def clear(self) -> None:
         """Take away results and journal; the summary goes first, so that half a folder never looks whole."""
@@ -153,16 +129,16 @@ class Store:
     def _trace_path(self, job: str) -> Path:
         return self._traces / f"{hashlib.sha256(job.encode()).hexdigest()[:24]}.npz"
 
-    def keep(self, journal: Journal, job: str, outcome: TrialResult, seconds: float) -> None:
-        """Make one job's outcome safe: its arrays first, then the line that vouches for them."""
+    def keep(self, journal: Journal, job: str, result: JobResult, seconds: float) -> None:
+        """Make one job's result safe: its arrays first, then the line that vouches for them."""
         checksum = None
-        if outcome.arrays:
-            content = archive.packed(outcome.arrays)
+        if result.arrays:
+            content = archive.packed(result.arrays)
             checksum = hashlib.sha256(content).hexdigest()
             make_directory(self._traces)
             with atomic_write(self._trace_path(job)) as file:
                 file.write(content)
-        line = {"job": job, "record": outcome.record, "models": outcome.models, "trace_sha256": checksum}
+        line = {"job": job, "record": result.record, "models": result.models, "trace_sha256": checksum}
         journal.append(line | {"seconds": round(seconds, 6)})
 
     def finish(self, journal: Journal) -> dict[str, Any]:

@@ -7,12 +7,13 @@ bit for bit wherever that is: nothing in it depends on time, order or neighbours
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook.experiments.engines.base import JobResult
 from adalook.experiments.methods import MethodRun
 from adalook.experiments.models import ModelRecipe
 from adalook.experiments.priors import PriorSource
@@ -47,23 +48,17 @@ class Trial:
     histogram: bool = False
     """Count the effective lookahead of every state in every pass."""
 
+    def run(self) -> JobResult:
+        """Solve, and write down what happened."""
+        return run_trial(self)
+
     @property
     def group(self) -> MethodGroup:
         """How figures draw it: by its method or, where that says more, by its prior."""
         return self.method.group if self.prior is None or self.prior.group is None else self.prior.group
 
 
-@dataclass(frozen=True)
-class TrialResult:
-    """What came of a trial: plain data for JSON, and arrays if they were to be kept."""
-
-    record: dict[str, Any]
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    models: dict[str, Any] = field(default_factory=dict)
-    """How to draw the models of the arrays, by key."""
-
-
-def run_trial(trial: Trial) -> TrialResult:
+def run_trial(trial: Trial) -> JobResult:
     """Solve until no action can be improved, from the recipe's initial policy."""
     mdp = trial.model.build()
     start = trial.model.initial_policy(mdp)
@@ -79,9 +74,9 @@ def run_trial(trial: Trial) -> TrialResult:
     record["effective_lookahead"] = _effective_lookahead(mdp, solution, best) if trial.histogram else None
     record["trace"] = trial.name if trial.keep_trace else None
     if not trial.keep_trace:
-        return TrialResult(record)
+        return JobResult(record)
     arrays = _trace_arrays(trial.name, start, solution) | _model_arrays(trial.model.key, mdp, best)
-    return TrialResult(record, arrays, {trial.model.key: _drawing(mdp)})
+    return JobResult(record, arrays, {trial.model.key: _drawing(mdp)})
 
 
 def _about(trial: Trial, mdp: MDP) -> dict[str, Any]:

@@ -1,14 +1,17 @@
-"""Engines run the jobs of an experiment somewhere and hand back outcomes as they come, in any order."""
+"""What an engine is: it runs jobs somewhere and hands back results as they come, in any order."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from adalook.errors import AdalookError, ArgumentError
-from adalook.experiments.trial import Trial, TrialResult, run_trial
+import numpy as np
+
+from adalook import _validation as validation
+from adalook.errors import AdalookError
 
 THREAD_COUNTS = ("ADALOOK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(THREAD_COUNTS, "1")
@@ -21,29 +24,55 @@ class EngineError(AdalookError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Finished:
+class JobResult:
+    """What came of a job: plain data for JSON, and arrays if they were to be kept."""
+
+    record: dict[str, Any]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    models: dict[str, Any] = field(default_factory=dict)
+    """How to draw the models of the arrays, by key."""
+
+
+class Job(Protocol):
+    """One thing to run: small, so that it can be sent to another process or machine."""
+
+    @property
+    def name(self) -> str:
+        """Unique within an experiment."""
+
+    def run(self) -> JobResult:
+        """Do it."""
+
+
+@dataclass(frozen=True)
+class FinishedJob:
     """A job that is done."""
 
     job: str
-    outcome: TrialResult
+    result: JobResult
     seconds: float
 
 
 class Engine(Protocol):
-    """Runs jobs. Whoever stops early closes the generator, and every worker is gone."""
+    """Runs jobs. Whoever stops early closes the generator, and every worker ends."""
 
-    def run(self, jobs: Sequence[Trial]) -> Generator[Finished]: ...
+    def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
+        """Yield every job as it is done."""
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuse a number of workers that makes no sense; None leaves it to the engine."""
-    whole = isinstance(workers, int) and not isinstance(workers, bool)
-    if workers is not None and not (whole and 1 <= workers <= MOST_WORKERS):
-        raise ArgumentError("workers is wrong", expected=f"a whole number 1..{MOST_WORKERS}", got=repr(workers))
+    """Raise `ArgumentError` for a number of workers that makes no sense; None leaves it to the engine."""
+    if workers is not None:
+        validation.integer(1, MOST_WORKERS).validate("workers", workers)
 
 
-def run_timed(trial: Trial) -> Finished:
-    """One job, in a worker."""
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_timed(job: Job) -> FinishedJob:
+    """Run one job, in a worker."""
     began = time.perf_counter()
-    outcome = run_trial(trial)
-    return Finished(trial.name, outcome, time.perf_counter() - began)
+    result = job.run()
+    return FinishedJob(job.name, result, time.perf_counter() - began)

@@ -1,7 +1,7 @@
-"""The usual engine: jobs in spawned processes, one per core unless told otherwise.
+"""The usual engine: a pool of spawned processes, one per core unless told otherwise.
 
-Each worker has a pipe of its own, so the parent knows which job it lost when a worker dies, and a worker whose parent
-was killed reads the end of the pipe and goes too: no orphans.
+Workers watch a pipe whose other end only the parent holds. When the parent closes it, or is killed, they end at once:
+whatever happens, no process is left behind.
 """
 
 from __future__ import annotations
@@ -9,36 +9,23 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import traceback
+import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import Connection
 
-from adalook.experiments.engines.base import ONE_THREAD, EngineError, Finished, check_workers, run_timed
-from adalook.experiments.trial import Trial
-
-MOST_TRIES = 2
-"""A job whose worker died is run once more: the kernel may have been short of memory just then."""
-GOODBYE_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A job that raised, sent back in place of its outcome."""
-
-    kind: str
-    message: str
-    details: str
-
-
-@dataclass(eq=False)
-class _Worker:
-    process: SpawnProcess
-    pipe: Connection
-    job: Trial | None = None
+from adalook.experiments.engines.base import (
+    ONE_THREAD,
+    EngineError,
+    FinishedJob,
+    Job,
+    available_cores,
+    check_workers,
+    run_timed,
+)
 
 
 class Processes:
@@ -52,52 +39,47 @@ class Processes:
         check_workers(workers)
         self.workers = available_cores() if workers is None else workers
 
-    def run(self, jobs: Sequence[Trial]) -> Generator[Finished]:
-        waiting, tries = deque(jobs), dict.fromkeys((job.name for job in jobs), 0)
-        team: list[_Worker] = []
+    def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
+        """Yield every job as it is done; closing the generator ends the workers."""
+        if not jobs:
+            return
+        context = multiprocessing.get_context("spawn")
+        theirs, ours = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(min(self.workers, len(jobs)), context, _start_worker, (theirs,))
+        waiting, running = deque(jobs), dict[Future[FinishedJob], str]()
         try:
-            while len(team) < min(self.workers, len(jobs)):
-                team.append(_hire())
-                _assign(team[-1], waiting, tries)
-            while busy := [worker for worker in team if worker.job is not None]:
-                ready = wait([worker.pipe for worker in busy])
-                for worker in (worker for worker in busy if worker.pipe in ready):
-                    answer = _answer(worker)
-                    if answer is None:
-                        team.remove(worker)
-                        waiting.append(_lost_job(worker, tries))
-                        team.append(_hire())
-                        _assign(team[-1], waiting, tries)
-                        continue
-                    if isinstance(answer, Failure):
-                        raise _as_error(answer, worker)
-                    _assign(worker, waiting, tries)
-                    yield answer
+            while waiting or running:
+                while waiting and len(running) < self.workers:
+                    job = waiting.popleft()
+                    with _worker_surroundings():
+                        running[pool.submit(run_timed, job)] = job.name
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                lost = sorted(running.values())
+                for future in done:
+                    yield _result(future, running.pop(future), lost)
         finally:
-            _dismiss(team)
+            ours.close()
+            pool.shutdown(wait=True, cancel_futures=True)
+            theirs.close()
 
 
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# ---- in the parent
-
-
-def _hire() -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
-    with _birth():
-        process.start()
-    theirs.close()
-    return _Worker(process, ours)
+def _result(future: Future[FinishedJob], job: str, running: list[str]) -> FinishedJob:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise EngineError(
+            f"a worker process died while it ran {' or '.join(running)}",
+            remedy="what is finished is kept: run the same command to go on, with fewer --workers if memory is short",
+        ) from None
+    except Exception as error:
+        failed = EngineError(f"job {job} failed", got=f"{type(error).__name__}: {error}")
+        failed.add_note(str(error.__cause__ or ""))  # the traceback in the worker
+        raise failed from error
 
 
 @contextmanager
-def _birth() -> Iterator[None]:
-    """What a worker inherits: one thread, and no ear for Ctrl-C, which is the parent's to answer."""
+def _worker_surroundings() -> Iterator[None]:
+    """What a worker inherits: one thread, and a blocked Ctrl-C, which is the parent's to answer."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     can_block = hasattr(signal, "pthread_sigmask")
@@ -118,76 +100,13 @@ def _birth() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _assign(worker: _Worker, waiting: deque[Trial], tries: dict[str, int]) -> None:
-    """Give a worker its next job, if there is one."""
-    worker.job = waiting.popleft() if waiting else None
-    if worker.job is None:
-        return
-    tries[worker.job.name] += 1
-    with suppress(OSError):  # it died: reading from it will tell
-        worker.pipe.send(worker.job)
+def _start_worker(parent: Connection) -> None:
+    """Begin to watch the parent, in a new worker."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _answer(worker: _Worker) -> Finished | Failure | None:
-    """None if the worker died."""
-    try:
-        answer = worker.pipe.recv()
-    except (EOFError, OSError):
-        return None
-    assert isinstance(answer, Finished | Failure)
-    return answer
-
-
-def _lost_job(worker: _Worker, tries: dict[str, int]) -> Trial:
-    worker.process.join(GOODBYE_SECONDS)
-    job = worker.job
-    assert job is not None, "only busy workers are listened to"
-    if tries[job.name] >= MOST_TRIES:
-        raise EngineError(
-            f"the worker of job {job.name} died {tries[job.name]} times, last with exit code {worker.process.exitcode}",
-            remedy="what is finished is kept; if memory is short, run the same command with fewer --workers to go on",
-        )
-    return job
-
-
-def _as_error(failure: Failure, worker: _Worker) -> BaseException:
-    if failure.kind == KeyboardInterrupt.__name__:
-        return KeyboardInterrupt()
-    assert worker.job is not None
-    error = EngineError(f"job {worker.job.name} failed", got=f"{failure.kind}: {failure.message}")
-    error.add_note(failure.details)
-    return error
-
-
-def _dismiss(team: list[_Worker]) -> None:
-    """Send everybody home at once: workers hold nothing that could get lost."""
-    for worker in team:
-        worker.pipe.close()
-        worker.process.terminate()
-    for worker in team:
-        worker.process.join(GOODBYE_SECONDS)
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.process.close()
-
-
-# ---- in the worker
-
-
-def _work(pipe: Connection) -> None:
-    """Do jobs until the parent closes the pipe or is no more."""
-    while True:
-        try:
-            job = pipe.recv()
-        except (EOFError, OSError):
-            return
-        answer: Finished | Failure
-        try:
-            answer = run_timed(job)
-        except BaseException as error:
-            answer = Failure(type(error).__name__, str(error), traceback.format_exc())
-        try:
-            pipe.send(answer)
-        except OSError:
-            return
+def _end_with(parent: Connection) -> None:
+    """End this process when the other end of the pipe is closed, or its holder killed."""
+    with suppress(EOFError, OSError):
+        parent.recv_bytes()
+    os._exit(1)

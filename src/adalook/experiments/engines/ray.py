@@ -10,10 +10,16 @@ from typing import Any
 
 from adalook import __version__
 from adalook._extras import import_extra
-from adalook.experiments.engines.base import ONE_THREAD, EngineError, Finished, check_workers, run_timed
-from adalook.experiments.engines.processes import available_cores
+from adalook.experiments.engines.base import (
+    ONE_THREAD,
+    EngineError,
+    FinishedJob,
+    Job,
+    available_cores,
+    check_workers,
+    run_timed,
+)
 from adalook.experiments.store import versions
-from adalook.experiments.trial import Trial
 
 AHEAD = 4
 """Jobs handed out per core before the first is back: enough that nobody waits for the parent."""
@@ -38,7 +44,7 @@ class RayEngine:
         check_workers(workers)
         self.address, self.workers = address, workers
 
-    def run(self, jobs: Sequence[Trial]) -> Generator[Finished]:
+    def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
         ray = _connected(self.address, self.workers)
         try:
             cores = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -61,7 +67,7 @@ def fingerprint() -> dict[str, str]:
     return {"adalook": __version__, **versions()}
 
 
-def run_checked(trial: Trial, expected: dict[str, str]) -> Finished:
+def run_checked(job: Job, expected: dict[str, str]) -> FinishedJob:
     """One job, in a worker that may be on another machine."""
     here = fingerprint()
     for name, wanted in expected.items():
@@ -72,7 +78,7 @@ def run_checked(trial: Trial, expected: dict[str, str]) -> Finished:
                 got=here[name],
                 remedy="install the same versions everywhere: results could differ otherwise",
             )
-    return run_timed(trial)
+    return run_timed(job)
 
 
 def _connected(address: str | None, workers: int | None) -> Any:
@@ -113,7 +119,7 @@ def _knock(address: str) -> None:
         ) from None
 
 
-def _result(ray: Any, reference: Any, job: str) -> Finished:
+def _result(ray: Any, reference: Any, job: str) -> FinishedJob:
     try:
         finished = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -126,5 +132,5 @@ def _result(ray: Any, reference: Any, job: str) -> Finished:
         raise EngineError(
             f"Ray lost job {job}", got=reason, remedy="what is finished is kept; run the same command to go on"
         ) from error
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, FinishedJob)
     return finished
