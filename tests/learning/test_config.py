@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.cli.train import Settings, comments_on
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config
 from adalook.learning.presets import atari, config_for, minatar, tabular, vector
 from adalook.learning.runs.directory import CONFIG_FILE
-from adalook.learning.runs.options import RunOptions
 from adalook.learning.runs.run import load_agent
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
@@ -225,16 +223,3 @@ def test_heads_are_balanced_only_where_there_are_several() -> None:
 def test_epsilon_falls_in_a_straight_line_and_stays() -> None:
     config = dataclasses.replace(minatar(), epsilon_start=1.0, epsilon_end=0.2, epsilon_anneal_steps=100)
     assert [round(config.epsilon(step), 6) for step in (0, 50, 100, 1000)] == [1.0, 0.6, 0.2, 0.2]
-
-
-@pytest.mark.parametrize("kind", [Config, RunOptions])
-def test_every_setting_has_a_comment(kind: type) -> None:
-    comments = comments_on(kind)
-    assert set(comments) == {field.name for field in dataclasses.fields(kind)}
-    assert all(len(comment) > 10 for comment in comments.values())
-
-
-def test_every_setting_is_a_flag() -> None:
-    assert {field.name for field in dataclasses.fields(Settings)} == {
-        field.name for field in dataclasses.fields(Config)
-    }

@@ -1,46 +1,61 @@
-"""`adalook demo`."""
+"""The command `adalook demo`: every planning method on the paper's maze, then a minute of QL-DQN."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from adalook.cli.terminal import CONVERGED, plain_console
+from adalook.cli.terminal import DONE, plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from adalook.learning.evaluation import Evaluation
     from adalook.planning.solution import Solution
+
+GAME = "MinAtar/Breakout-v1"
+EPISODES = 30
+EPSILON_ANNEAL_STEPS, LEARNING_STARTS_STEPS = 8_000, 1_000
+"""A minute of training has some 15,000 steps: with the preset's settings all of them would explore."""
 
 
 @dataclass(frozen=True)
-class Demo:
+class DemoCommand:
     """Solve the paper's 30×30 maze with every method, compare what they cost, draw how deep they looked.
 
-    With --learn-seconds 60 also train QL-DQN on MinAtar Breakout, and show what it was good for.
+    With --learn-seconds 60 also train QL-DQN on MinAtar Breakout, and compare it with the untrained agent.
     """
 
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("demo")
-    """Where the pictures go."""
+    """Directory for the figures, and for the training run."""
     learn_seconds: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 0.0
     """How long to train QL-DQN, after the maze; needs adalook[learn]. 0: not at all."""
 
+    def run(self) -> int:
+        """Run the demonstration; return the exit code."""
+        from adalook.storage.files import make_directory
 
-def run_demo(options: Demo) -> int:
-    """`adalook demo`."""
+        console = plain_console()
+        make_directory(self.out)
+        _show_planning(console, self.out)
+        if self.learn_seconds > 0.0:
+            _show_learning(console, self.out / "breakout", self.learn_seconds)
+        return DONE
+
+
+def _show_planning(console: Console, directory: Path) -> None:
+    """Solve the maze with every method, print what they cost and draw where two of them looked deep."""
     import numpy as np
 
     import adalook as al
     from adalook.planning.rules.registry import compared_methods, find_method
     from adalook.planning.solution_files import save_solution
     from adalook.report.figures.solution import draw_solution
-    from adalook.storage.files import make_directory
 
-    console = plain_console()
-    make_directory(options.out)
     console.print(
         "The paper's 30×30 maze, from a random policy, by every method until nothing can be improved …", soft_wrap=True
     )
@@ -57,19 +72,14 @@ def run_demo(options: Demo) -> int:
             raise KeyboardInterrupt
         solutions[chosen.label] = min(runs[1:], key=lambda solution: solution.seconds)
     _print_comparison(console, solutions, {chosen.label for chosen in methods if chosen.spec.needs_prior})
-    for name, directory in (("WLPI", options.out / "wlpi"), ("QLPI (0.1, 0.05, 0.02)", options.out / "qlpi")):
-        source = "zoo:maze?size=30&seed=0&discount=0.98"
-        save_solution(solutions[name], mdp, directory, source=source)
-        drawn = " and ".join(str(path) for path in draw_solution(directory))
+    for name, place in (("WLPI", directory / "wlpi"), ("QLPI (0.1, 0.05, 0.02)", directory / "qlpi")):
+        save_solution(solutions[name], mdp, place, source="zoo:maze?size=30&seed=0&discount=0.98")
+        drawn = " and ".join(str(path) for path in draw_solution(place))
         console.print(f"How deep {name} looked in each state: {drawn}", soft_wrap=True)
-    if options.learn_seconds > 0.0:
-        from adalook.cli.demo_learning import show_learning
-
-        show_learning(console, options.out / "breakout", options.learn_seconds)
-    return CONVERGED
 
 
 def _print_comparison(console: Console, solutions: dict[str, Solution], with_prior: set[str]) -> None:
+    """Print a table of the methods, and how WLPI compares with the others."""
     from rich.box import SIMPLE_HEAVY
     from rich.table import Table
 
@@ -99,13 +109,68 @@ def _print_comparison(console: Console, solutions: dict[str, Solution], with_pri
         )
     console.print(table)
     totals = {name: solution.queries.total() for name, solution in solutions.items()}
-    rival = min((name for name in totals if name != "WLPI"), key=lambda name: totals[name])
+    second = min((name for name in totals if name != "WLPI"), key=lambda name: totals[name])
     worst = max(solution.policy_loss for solution in solutions.values())
-    less, next_best = totals["PI"] / totals["WLPI"], totals[rival] / totals["WLPI"]
     console.print(
         f"Every method ends within {worst:.1g} of the optimum. On this maze WLPI, without any prior, asks the model "
-        f"{less:.1f} times\nless often than PI and {next_best:.1f} times less often than the next best, {rival} "
-        "(root + simulated).\n"
+        f"{totals['PI'] / totals['WLPI']:.1f} times\nless often than PI and {totals[second] / totals['WLPI']:.1f} "
+        f"times less often than the next best, {second} (root + simulated).\n"
         "TLPI and QLPI are given V* for free as their prior. Times are the best of 3 after a warm-up.",
         soft_wrap=True,
     )
+
+
+def _show_learning(console: Console, directory: Path, seconds: float) -> None:
+    """Train QL-DQN in `directory`, resuming a run that exists, and compare it with the untrained agent."""
+    from adalook.learning.agents.qldqn import QLDQN
+    from adalook.learning.presets import config_for
+    from adalook.learning.runs.directory import CONFIG_FILE
+    from adalook.learning.runs.episode_gif import EpisodeGif
+    from adalook.learning.runs.options import RunOptions
+    from adalook.learning.runs.run import load_agent, resume_run, start_run
+
+    config = dataclasses.replace(
+        config_for(GAME), epsilon_anneal_steps=EPSILON_ANNEAL_STEPS, learning_starts_steps=LEARNING_STARTS_STEPS
+    )
+    untrained = QLDQN(GAME, config, seed=0)
+    console.print(f"\nQL-DQN on {GAME}, which chooses how deep to look state by state: {seconds:g} s of training …")
+    trained_before = 0.0
+    if (directory / CONFIG_FILE).exists():
+        trained_before = load_agent(directory).trainer.seconds
+        console.print(f"(there is a run already, trained for {trained_before:,.0f} s: it goes on)")
+    else:
+        start_run(directory, untrained)
+    options = RunOptions(evaluation_episodes=0, tensorboard=False, progress=console.is_terminal)
+    result = resume_run(directory, seconds=trained_before + seconds, options=options)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    agent, gif = load_agent(directory), EpisodeGif(max_frames=600)
+    evaluations = {
+        "random play": untrained.evaluate(EPISODES, epsilon=1.0),
+        "untrained: its trees alone": untrained.evaluate(EPISODES),
+        f"after {result.seconds:,.0f} s, {result.step:,} steps": agent.evaluate(EPISODES, watcher=gif),
+    }
+    _print_scores(console, evaluations)
+    gif.save(directory / "episode.gif")
+    console.print(
+        f"An episode, with the depth of every decision: {directory / 'episode.gif'}\n"
+        f"More: adalook report {directory}; adalook train --resume {directory} --seconds 600",
+        soft_wrap=True,
+    )
+
+
+def _print_scores(console: Console, evaluations: dict[str, Evaluation]) -> None:
+    """Print a table of mean scores and depths."""
+    from rich.box import SIMPLE_HEAVY
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAVY, pad_edge=False)
+    table.add_column("player", no_wrap=True)
+    table.add_column(f"mean score of\n{EPISODES} episodes", justify="right")
+    table.add_column("how deep it looked")
+    for name, evaluation in evaluations.items():
+        decisions = sum(evaluation.depths.values())
+        depths = ", ".join(f"{depth}: {count / decisions:.0%}" for depth, count in evaluation.depths.items())
+        score = f"{evaluation.mean:.1f} ± {evaluation.standard_error:.1f}"
+        table.add_row(name, score, "" if name == "random play" else depths)
+    console.print(table)

@@ -1,6 +1,7 @@
-"""The command line: `adalook COMMAND …`; the commands are in `adalook.commands`.
+"""The command line, `adalook COMMAND …`: parse the arguments, run a command, print errors in one line.
 
-Everything heavy is imported inside functions, so that help and complaints come at once.
+Every command is a dataclass of flags with a method `run`, in a module of its own. Everything heavy is imported inside
+functions, so that help and complaints come at once.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import tyro
 
-from adalook.cli.demo import Demo, run_demo
-from adalook.cli.report import Report, run_report
-from adalook.cli.reproduce import Reproduce, run_reproduce
-from adalook.cli.search import Search, run_search
-from adalook.cli.solve import Solve, run_solve
-from adalook.cli.terminal import BAD_ARGUMENTS, CONVERGED, KILLED, UNREAD
-from adalook.cli.train import Evaluate, Train, run_evaluate, run_train
+from adalook.cli.demo import DemoCommand
+from adalook.cli.evaluate import EvaluateCommand
+from adalook.cli.report import ReportCommand
+from adalook.cli.reproduce import ReproduceCommand
+from adalook.cli.search import SearchCommand
+from adalook.cli.solve import SolveCommand
+from adalook.cli.terminal import BROKEN_PIPE, DONE, INTERRUPTED, WRONG_ARGUMENTS
+from adalook.cli.train import TrainCommand
 from adalook.errors import AdalookError, ArgumentError
 
 ABOUT = """Planning and learning that look ahead only as far as each state needs.
@@ -29,62 +31,69 @@ ABOUT = """Planning and learning that look ahead only as far as each state needs
 Exit codes: 0 converged; 2 something is wrong with the arguments or files; 3 stopped before that, by a limit or by
 Ctrl-C (the best answer so far is still printed and written). adalook --version prints the version."""
 
-
-COMMANDS: dict[str, tuple[type, Callable[[Any], int]]] = {
-    "solve": (Solve, run_solve),
-    "demo": (Demo, run_demo),
-    "reproduce": (Reproduce, run_reproduce),
-    "report": (Report, run_report),
-    "train": (Train, run_train),
-    "evaluate": (Evaluate, run_evaluate),
-    "search": (Search, run_search),
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "solve": SolveCommand,
+    "demo": DemoCommand,
+    "reproduce": ReproduceCommand,
+    "report": ReportCommand,
+    "train": TrainCommand,
+    "evaluate": EvaluateCommand,
+    "search": SearchCommand,
 }
 
 
+class Command(Protocol):
+    """The flags of a command, and what it does."""
+
+    def run(self) -> int:
+        """Do it and return the exit code."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code. Whatever is wrong with the arguments takes one line on stderr."""
+    """Run one command and return its exit code; whatever is wrong with the arguments takes one line on stderr."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:
         from adalook import __version__
 
         print(f"adalook {__version__}")
-        return CONVERGED
+        return DONE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show γ is no reason to fail
     try:
-        options = _parse(arguments)
-        run = next((run for kind, run in COMMANDS.values() if isinstance(options, kind)), None)
-        code = CONVERGED if run is None else run(options)
+        command = _parse(arguments)
+        code = DONE if command is None else command.run()
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read our output, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
+        return BROKEN_PIPE
     except (AdalookError, OSError) as error:
         return _complain(str(error))
     except MemoryError as error:
         return _complain(f"out of memory: {error}")
     except KeyboardInterrupt:
         print("adalook: interrupted", file=sys.stderr)
-        return KILLED
+        return INTERRUPTED
 
 
-def _parse(arguments: list[str]) -> Any:
-    """The options of the command that was asked for; None if it was only asked for help."""
-    commands: dict[str, Callable[..., Any]] = {name: kind for name, (kind, _) in COMMANDS.items()}
+def _parse(arguments: list[str]) -> Command | None:
+    """Return the command with its flags; None if only help was asked for, which is printed then."""
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.extras.subcommand_cli_from_dict(commands, prog="adalook", description=ABOUT, args=arguments)
+            command: Command = tyro.extras.subcommand_cli_from_dict(
+                COMMANDS, prog="adalook", description=ABOUT, args=arguments
+            )
+            return command
     except SystemExit as end:
         if not end.code:
             return None
-        raise ArgumentError(_first_words(complaint.getvalue()), remedy="see adalook --help") from None
+        raise ArgumentError(_first_sentence(complaint.getvalue()), remedy="see adalook --help") from None
 
 
-def _first_words(box: str) -> str:
-    """What is wrong, out of the box that tyro draws around it with explanations, hints and help."""
+def _first_sentence(box: str) -> str:
+    """Return what is wrong, out of the box that tyro draws around it with explanations, hints and help."""
     sections: list[list[str]] = [[]]
     for line in box.splitlines()[1:]:  # the first is a title
         text = re.sub(r"\x1b\[[0-9;]*m", "", line).strip(" │|")
@@ -97,20 +106,21 @@ def _first_words(box: str) -> str:
         return "the arguments are wrong"
     paragraph = parts[0][: parts[0].index("")] if "" in parts[0] else parts[0]
     if paragraph[0].startswith("Missing from"):
-        paragraph = paragraph[:2]  # the rest is the option's help
+        paragraph = paragraph[:2]  # the rest is the flag's help
     what = " ".join(" ".join(paragraph).split()).rstrip(".")
     for hint in parts[1:]:
-        option = re.search(r"--[a-z-]+", " ".join(hint))
+        flag = re.search(r"--[a-z-]+", " ".join(hint))
         if hint[0].startswith("Available"):
             return f"{what}. {hint[0]}"
-        if hint[0].startswith("Perhaps you meant") and option and option.group() not in what.split():
-            return f"{what}. Perhaps you meant {option.group()}"
+        if hint[0].startswith("Perhaps you meant") and flag and flag.group() not in what.split():
+            return f"{what}. Perhaps you meant {flag.group()}"
     return what
 
 
 def _complain(message: str) -> int:
+    """Print an error in one line on stderr and return the exit code."""
     print(f"adalook: error: {' '.join(message.split())}", file=sys.stderr)
-    return BAD_ARGUMENTS
+    return WRONG_ARGUMENTS
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`adalook report`: results of experiments, or training runs, become a page.
+"""The command `adalook report`: turn results of experiments, or training runs, into a page.
 
 Only the pages of training runs need what learning needs, and only for pictures of states.
 """
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import CONVERGED, plain_console
+from adalook import _validation as validation
+from adalook.cli.terminal import DONE, plain_console
 from adalook.errors import AdalookError, ArgumentError, FileError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportCommand:
     """Turn results into figures and a page: those of `adalook reproduce`, with a table of claims and an explorer, or
     runs of `adalook train`, with learning curves, depth use and states by the depth chosen in them.
 
@@ -34,34 +35,33 @@ class Report:
 
     results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[DIR …]")] = ()
     """Results folders, or training runs; several runs share a page. Without any: results/chain, results/maze and
-    results/sweep, as far as they are there."""
+    results/sweep, those that exist."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
-    """Where index.html, figures/ and, for results, claims.md go."""
+    """Directory for index.html, figures/ and, for results, claims.md."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
-    """Of training runs: how many the agent plays for pictures of states. 0: none, and no pictures."""
+    """Training runs only: episodes that the agent plays for pictures of states. 0: no pictures."""
     decisions: Annotated[int, tyro.conf.arg(metavar="N")] = 2_000
-    """Of training runs: after so many the agent stops playing, whether its episodes are over or not."""
+    """Training runs only: the agent stops playing after so many decisions."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
-    """Of these episodes."""
+    """Seed of these episodes."""
+
+    def run(self) -> int:
+        """Write the report; return the exit code."""
+        for place in self.results:
+            _refuse_other_directories(place)
+        runs = [place for place in self.results if is_run(place)]
+        if runs and len(runs) < len(self.results):
+            other = next(place for place in self.results if place not in runs)
+            raise ArgumentError(
+                "training runs and results of experiments do not fit on one page",
+                got=f"the run {runs[0]} and {other}",
+                remedy="make a report of each",
+            )
+        return _report_runs(runs, self) if runs else _report_results(self)
 
 
-def run_report(options: Report) -> int:
-    """`adalook report`."""
-    for place in options.results:
-        _refuse_what_is_neither(place)
-    runs = [place for place in options.results if is_run(place)]
-    if runs and len(runs) < len(options.results):
-        other = next(place for place in options.results if place not in runs)
-        raise ArgumentError(
-            "training runs and results of experiments do not fit on one page",
-            got=f"the run {runs[0]} and {other}",
-            remedy="make a report of each",
-        )
-    return _report_runs(runs, options) if runs else _report_results(options)
-
-
-def _refuse_what_is_neither(place: Path) -> None:
-    """A name that was mistyped may have been meant for either."""
+def _refuse_other_directories(place: Path) -> None:
+    """Raise an error if a directory holds neither results nor a training run."""
     ours = ("experiment.json", "journal.jsonl")  # a journal: an experiment that has not ended
     if not is_run(place) and not any((place / name).exists() for name in ours):
         raise FileError(
@@ -71,7 +71,8 @@ def _refuse_what_is_neither(place: Path) -> None:
         )
 
 
-def _report_results(options: Report) -> int:
+def _report_results(options: ReportCommand) -> int:
+    """Write the page of experiments' results; return the exit code."""
     from adalook.report.pages.experiments import write_report
 
     page, claims, *figures = write_report(options.results, options.out)
@@ -79,21 +80,22 @@ def _report_results(options: Report) -> int:
     plain_console().print(
         f"{page} ({size:.1f} MB), {claims} and {len(figures) // 2} figures as SVG and PNG", soft_wrap=True
     )
-    return CONVERGED
+    return DONE
 
 
 def is_run(place: Path) -> bool:
-    """Whether a directory is a training run, or part of one, rather than results."""
+    """Return whether a directory is a training run, or part of one, rather than results."""
     return not (place / "experiment.json").exists() and any(
         (place / name).exists() for name in ("config.json", "log.jsonl")
     )
 
 
-def _report_runs(places: Sequence[Path], options: Report) -> int:
+def _report_runs(places: Sequence[Path], options: ReportCommand) -> int:
+    """Write the page of training runs; return the exit code."""
     from adalook.report.pages.run import write_run_report
 
-    if options.episodes < 0 or options.decisions < 1:
-        raise ArgumentError("there is nothing to play", expected="--episodes >= 0 and --decisions >= 1")
+    validation.integer(0).validate("--episodes", options.episodes)
+    validation.integer(1).validate("--decisions", options.decisions)
     runs = [_load_run(place, name, options) for place, name in zip(places, _names(places), strict=True)]
     page, *figures = write_run_report(runs, options.out)
     console, size = plain_console(), page.stat().st_size / 1e6
@@ -101,38 +103,40 @@ def _report_runs(places: Sequence[Path], options: Report) -> int:
         for note in _notes(run):
             console.print(f"{run.name}: {note}", soft_wrap=True)
     console.print(f"{page} ({size:.1f} MB) and {len(figures) // 2} figures as SVG and PNG", soft_wrap=True)
-    return CONVERGED
+    return DONE
 
 
 def _notes(run: TrainingRun) -> list[str]:
+    """Return sentences about what is missing from the page of a run."""
     torn = [f"{name} ends in half a line, which is left out" for name in run.log.torn]
     return torn if run.gallery is not None else [*torn, f"no pictures of states: {run.no_gallery}"]
 
 
 def _names(places: Sequence[Path]) -> list[str]:
-    """Names that tell runs apart: their paths, without what all have in common."""
-    natural_number = [place.resolve() for place in places]
-    if len(set(natural_number)) < len(natural_number):
-        twice = next(place for place in natural_number if natural_number.count(place) > 1)
+    """Return names that tell runs apart: their paths without the common beginning."""
+    paths = [place.resolve() for place in places]
+    if len(set(paths)) < len(paths):
+        twice = next(place for place in paths if paths.count(place) > 1)
         raise ArgumentError("a run is named twice", got=twice.name)
-    if len(natural_number) == 1:
-        return [natural_number[0].name]
-    common = os.path.commonpath([place.parent for place in natural_number])
-    return [str(place.relative_to(common)) for place in natural_number]
+    if len(paths) == 1:
+        return [paths[0].name]
+    common = os.path.commonpath([place.parent for place in paths])
+    return [str(place.relative_to(common)) for place in paths]
 
 
-def _load_run(place: Path, name: str, options: Report) -> TrainingRun:
+def _load_run(place: Path, name: str, options: ReportCommand) -> TrainingRun:
+    """Read what the page shows of a training run."""
     from adalook.learning.runs.directory import read_run_config
     from adalook.report.data.training_run import TrainingRun, read_run_log
 
     config = read_run_config(place)
     log = read_run_log(place)
-    gallery, reason = _watch(place, log, options)
+    gallery, reason = _make_gallery(place, log, options)
     return TrainingRun(name, config, _changed(config), log, gallery, reason)
 
 
 def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Settings that are not as in the preset of the world's family."""
+    """Return the settings that differ from the preset for the environment, each with the preset's value."""
     from adalook.learning.presets import config_for
 
     if config["env"] is None:
@@ -142,8 +146,8 @@ def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     return {name: (value, preset.get(name)) for name, value in settings.items() if value != preset.get(name)}
 
 
-def _watch(place: Path, log: RunLog, options: Report) -> tuple[StateGallery | None, str]:
-    """What the agent of a run was seen to do or, if it could not be, the reason."""
+def _make_gallery(place: Path, log: RunLog, options: ReportCommand) -> tuple[StateGallery | None, str]:
+    """Return pictures of states that the agent of a run played in or, if there are none, the reason."""
     if not options.episodes:
         return None, "--episodes 0 asked for none."
     try:
@@ -155,8 +159,8 @@ def _watch(place: Path, log: RunLog, options: Report) -> tuple[StateGallery | No
         return None, str(error)
 
 
-def _play(place: Path, log: RunLog, options: Report) -> StateGallery:
-    """Let the best agent play, else the newest: the best is kept without its replay memory, which may be huge."""
+def _play(place: Path, log: RunLog, options: ReportCommand) -> StateGallery:
+    """Let the best agent play, else the newest; RUN/best is quicker to load, since it has no replay buffer."""
     from adalook.report.data.state_gallery import GalleryFull, StateGallery
 
     best = log.best_evaluation
@@ -172,12 +176,13 @@ def _play(place: Path, log: RunLog, options: Report) -> StateGallery:
 
 
 def _load_agent(place: Path) -> Agent:
+    """Load the agent of a run, or raise an error that names the likely reason."""
     from adalook.learning.runs.run import load_agent
 
     try:
         return load_agent(place)
     except (KeyError, TypeError, IndexError, RuntimeError) as error:
-        # Checksums fit, or we would not be here: it was written by a version whose agents had other parts.
+        # The checksums fit, so it is not damaged: a version whose agents had other parts wrote it.
         raise FileError(
             f"the checkpoint in {place} does not fit this version of adalook",
             got=repr(error),

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import CONVERGED, option, plain_console
+from adalook import _validation as validation
+from adalook.cli.terminal import DONE, optional, plain_console
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
     from adalook.search import DepthRule, RecentDistances
 
+MIN_DISTANCES = 5
+"""A trajectory is short, so quantile rules begin to rank after so many distances."""
+
 
 @dataclass(frozen=True)
-class Search:
+class SearchCommand:
     """Search some states of a trajectory; print the values of the actions and what the trees cost.
 
     Leaves have the value 0, so this is lookahead by rewards alone.
@@ -33,11 +37,11 @@ class Search:
     rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
     """fixed | gap:GAP, stop when the best action is ahead by that much | quantile:2=SHARE,3=SHARE,… go to each depth in
     that share of the states, those whose value the last level changed most (the depths are its own, not --depth)."""
-    width: Annotated[int | None, option(int, "NODES")] = None
+    width: Annotated[int | None, optional(int, "NODES")] = None
     """Expand at most so many nodes of a level, the most valuable ones."""
-    max_nodes: Annotated[int | None, option(int, "NODES")] = None
+    max_nodes: Annotated[int | None, optional(int, "NODES")] = None
     """Stop a search before it simulates more steps than this."""
-    max_seconds: Annotated[float | None, option(float, "SECONDS")] = None
+    max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Stop a search after this time, with its last complete level."""
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 0
     """Processes that expand nodes; 0: this one."""
@@ -49,60 +53,52 @@ class Search:
     """Discount factor of each step."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
     """Seed of the trajectory and of the trees."""
-    out: Annotated[Path | None, option(Path, "DIR")] = None
+    out: Annotated[Path | None, optional(Path, "DIR")] = None
     """Write search.json, search.npz and a figure, search.png, into this directory."""
     json: bool = False
     """Print one JSON object for each search instead of a table."""
 
+    def run(self) -> int:
+        """Search and print; return the exit code."""
+        from adalook.cli.sources import build_model
+        from adalook.search import Budget, RecentDistances, make_expander
+        from adalook.search.trajectory import TrajectoryPlan, save_searches, search_along
+        from adalook.simulators.make import make_simulator
+        from adalook.storage.files import make_directory
 
-MIN_DISTANCES = 5
-"""A trajectory is short, so quantile rules begin to rank after so many distances."""
+        for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0)):
+            validation.integer(least).validate(f"--{name}", getattr(self, name))
+        distances = RecentDistances(min_count=MIN_DISTANCES)
+        plan = TrajectoryPlan(
+            rule=parse_rule(self.rule, self.depth, distances),
+            distances=distances,
+            discount=self.discount,
+            width=self.width,
+            budget=Budget(self.max_nodes, self.max_seconds),
+            states=self.states,
+            every=self.every,
+            seed=self.seed,
+        )
+        sim = make_simulator(build_model(self.env) if self.env.startswith("zoo:") else self.env)
+        if self.out is not None:
+            make_directory(self.out)
+        searches = []
+        with contextlib.closing(sim), make_expander(sim, self.workers) as expander:
+            for searched in search_along(sim, plan, expander):
+                searches.append(searched)
+                if self.json:
+                    print(json.dumps(searched.summary()), flush=True)
+        if not self.json:
+            _print_searches([searched.summary() for searched in searches])
+        if self.out is not None:
+            from adalook.report.figures.search_view import draw_searches
 
-
-def run_search(options: Search) -> int:
-    """Run `adalook search`; returns the exit code."""
-    from adalook.cli.sources import build_model
-    from adalook.search import Budget, RecentDistances, make_expander
-    from adalook.search.trajectory import TrajectoryPlan, save_searches, search_along
-    from adalook.simulators.make import make_simulator
-    from adalook.storage.files import make_directory
-
-    for name in ("depth", "states", "every"):
-        if getattr(options, name) < 1:
-            raise ArgumentError(f"--{name} is wrong", expected="at least 1", got=getattr(options, name))
-    if options.workers < 0:
-        raise ArgumentError("--workers is wrong", expected="at least 0", got=options.workers)
-    distances = RecentDistances(min_count=MIN_DISTANCES)
-    plan = TrajectoryPlan(
-        rule=parse_rule(options.rule, options.depth, distances),
-        distances=distances,
-        discount=options.discount,
-        width=options.width,
-        budget=Budget(options.max_nodes, options.max_seconds),
-        states=options.states,
-        every=options.every,
-        seed=options.seed,
-    )
-    sim = make_simulator(build_model(options.env) if options.env.startswith("zoo:") else options.env)
-    if options.out is not None:
-        make_directory(options.out)
-    searches = []
-    with contextlib.closing(sim), make_expander(sim, options.workers) as expander:
-        for searched in search_along(sim, plan, expander):
-            searches.append(searched)
-            if options.json:
-                print(json.dumps(searched.summary()), flush=True)
-    if not options.json:
-        _print_searches([searched.summary() for searched in searches])
-    if options.out is not None:
-        from adalook.report.figures.search_view import draw_searches
-
-        shown = f"depth {options.depth}" if options.rule == "fixed" else options.rule
-        save_searches(options.out, {"env": options.env, "rule": shown, "discount": options.discount}, searches)
-        path = draw_searches(options.out)
-        if not options.json:
-            print(f"wrote {path}, search.json and search.npz")
-    return CONVERGED
+            shown = f"depth {self.depth}" if self.rule == "fixed" else self.rule
+            save_searches(self.out, {"env": self.env, "rule": shown, "discount": self.discount}, searches)
+            path = draw_searches(self.out)
+            if not self.json:
+                print(f"wrote {path}, search.json and search.npz")
+        return DONE
 
 
 def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:

@@ -1,4 +1,4 @@
-"""`adalook solve`."""
+"""The command `adalook solve`: solve a model and print the answer with its certificate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import CONVERGED, NOT_CONVERGED, option, plain_console
+from adalook.cli.terminal import DONE, STOPPED_EARLY, optional, plain_console
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solve:
+class SolveCommand:
     """Solve a model and print the answer with its certificate.
 
     Exit code 0: converged; 2: wrong arguments; 3: stopped by a limit or Ctrl-C, with the best answer so far.
@@ -29,22 +29,22 @@ class Solve:
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with chain, forest, garnet, gridworld or maze, such as
     'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
-    have other plans with & and ?."""
+    read & and ? otherwise."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "wlpi"
     """A method and its setting, such as hpi:3, tlpi:g^3 (g: the discount) or qlpi:2=0.1,4=0.05,8=0.02. `--method help`
     lists all that there are."""
-    prior: Annotated[str | None, option(str, "PRIOR")] = None
-    """What tlpi and qlpi go by: few:N, the values after N iterations of PI; squares:K, the model merged in K×K squares;
+    prior: Annotated[str | None, optional(str, "PRIOR")] = None
+    """Prior of tlpi and qlpi: few:N, the values after N iterations of PI; squares:K, the model merged in K×K squares;
     exact. Without it few:3."""
-    discount: Annotated[float | None, option(float, "GAMMA")] = None
+    discount: Annotated[float | None, optional(float, "GAMMA")] = None
     """The model's discount; .umb files carry none and need it."""
     tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
     """Stop when the policy's loss is certified below this; 0: when no action can be improved."""
-    max_iterations: Annotated[int | None, option(int, "N")] = None
+    max_iterations: Annotated[int | None, optional(int, "N")] = None
     """Stop after this many passes."""
-    max_seconds: Annotated[float | None, option(float, "SECONDS")] = None
+    max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Stop after the first pass that ends later than this."""
-    out: Annotated[Path | None, option(Path, "DIR")] = None
+    out: Annotated[Path | None, optional(Path, "DIR")] = None
     """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
     report: bool = False
     """Also write report.html there: how the solve went and, for models on a grid, an explorer of its iterations."""
@@ -53,52 +53,49 @@ class Solve:
     progress: bool = True
     """Show a live line while solving, if standard error is a terminal."""
 
+    def run(self) -> int:
+        """Solve, print and save; return the exit code."""
+        from adalook.cli.sources import build_method, build_model
+        from adalook.planning.solution_files import describe, save_solution
+        from adalook.planning.solve import solve
+        from adalook.storage.files import make_directory
 
-def run_solve(options: Solve) -> int:
-    """`adalook solve`."""
-    from adalook.cli.sources import build_method, build_model
-    from adalook.planning.solution_files import describe, save_solution
-    from adalook.planning.solve import solve
-    from adalook.storage.files import make_directory
+        if self.method == "help":
+            _print_methods()
+            return DONE
+        if self.report and self.out is None:
+            raise ArgumentError("--report needs a place", remedy="add --out DIR")
+        mdp = build_model(self.source, self.discount)
+        method, prior = build_method(self.method, self.prior, mdp)
+        if self.out is not None:
+            make_directory(self.out)
+        solution = solve(
+            mdp,
+            method,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            max_seconds=self.max_seconds,
+            progress=self.progress and sys.stderr.isatty(),
+        )
+        files: list[Path] = []
+        try:
+            if self.out is not None:
+                files += save_solution(solution, mdp, self.out, source=self.source, prior=prior, with_trace=self.report)
+                if mdp.layout is not None:
+                    from adalook.report.figures.solution import draw_solution
 
-    if options.method == "help":
-        _print_methods()
-        return CONVERGED
-    if options.report and options.out is None:
-        raise ArgumentError("--report needs a place", remedy="add --out DIR")
-    mdp = build_model(options.source, options.discount)
-    method, prior = build_method(options.method, options.prior, mdp)
-    if options.out is not None:
-        make_directory(options.out)
-    solution = solve(
-        mdp,
-        method,
-        tolerance=options.tolerance,
-        max_iterations=options.max_iterations,
-        max_seconds=options.max_seconds,
-        progress=options.progress and sys.stderr.isatty(),
-    )
-    files: list[Path] = []
-    try:
-        if options.out is not None:
-            files += save_solution(
-                solution, mdp, options.out, source=options.source, prior=prior, with_trace=options.report
-            )
-            if mdp.layout is not None:
-                from adalook.report.figures.solution import draw_solution
+                    files += draw_solution(self.out)
+                if self.report:
+                    from adalook.report.pages.solution import write_solution_page
 
-                files += draw_solution(options.out)
-            if options.report:
-                from adalook.report.pages.solution import write_solution_page
-
-                files.append(write_solution_page(options.out))
-    finally:  # an answer that could not be written is still an answer
-        about = describe(solution, mdp, source=options.source, prior=prior) | {"files": [str(path) for path in files]}
-        if options.json:
-            print(json.dumps(about, allow_nan=False))
-        else:
-            _print_summary(about, solution)
-    return CONVERGED if solution.converged else NOT_CONVERGED
+                    files.append(write_solution_page(self.out))
+        finally:  # an answer that could not be written is still an answer
+            about = describe(solution, mdp, source=self.source, prior=prior) | {"files": [str(path) for path in files]}
+            if self.json:
+                print(json.dumps(about, allow_nan=False))
+            else:
+                _print_summary(about, solution)
+        return DONE if solution.converged else STOPPED_EARLY
 
 
 def _print_methods() -> None:
@@ -115,6 +112,7 @@ def _print_methods() -> None:
 
 
 def _print_summary(about: dict[str, Any], solution: Solution) -> None:
+    """Print the answer as a table of two columns."""
     from rich.table import Table
 
     model, prior, low_high = about["model"], about["prior"], about["value_range"]

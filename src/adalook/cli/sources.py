@@ -1,4 +1,4 @@
-"""The small languages of the command line: what SOURCE, --method and --prior stand for."""
+"""The names of models, methods and priors on the command line: SOURCE, --method and --prior."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_PRIOR = "few:3"
 
 
 def build_model(source: str, discount: float | None = None) -> MDP:
-    """The model that SOURCE stands for: a file, `zoo:NAME?parameter=value&…` or `gym:ID?argument=value&…`.
+    """Return the model that SOURCE names: a file, `zoo:NAME?parameter=value&…` or `gym:ID?argument=value&…`.
 
     >>> build_model("zoo:chain?n=9&discount=0.8")
     MDP(11 states, 2 actions, discount 0.8, deterministic)
@@ -52,6 +52,7 @@ def build_model(source: str, discount: float | None = None) -> MDP:
 
 
 def _parameters(source: str, query: str) -> dict[str, str]:
+    """Return the parameters after the question mark, by name."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError:
@@ -64,6 +65,7 @@ def _parameters(source: str, query: str) -> dict[str, str]:
 
 
 def _from_zoo(name: str, given: dict[str, str]) -> MDP:
+    """Build a model of the zoo, with parameters of the types that its function declares."""
     from adalook.mdp import zoo
 
     if name not in zoo.__all__:
@@ -89,6 +91,7 @@ def _from_zoo(name: str, given: dict[str, str]) -> MDP:
 
 
 def _from_gym(name: str, given: dict[str, str]) -> MDP:
+    """Build a model from the transition table of a Gymnasium environment."""
     gymnasium = import_extra("gymnasium", extra="gym", purpose=f"gym:{name}")
     from adalook.mdp.model import MDP
 
@@ -107,6 +110,7 @@ def _from_gym(name: str, given: dict[str, str]) -> MDP:
 
 
 def _literal(text: str) -> int | float | bool | str:
+    """Return text as the bool, int or float it spells, otherwise as it is."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -143,6 +147,7 @@ def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[s
 
 
 def _read_prior(text: str, mdp: MDP) -> Prior:
+    """Compute the prior that --prior names."""
     import adalook as al
 
     kind, colon, rest = text.partition(":")

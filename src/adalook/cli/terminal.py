@@ -1,4 +1,4 @@
-"""What subcommands share: exit codes, options that may be left out, a console."""
+"""What the commands share: exit codes, optional flags and a console."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import tyro
 if TYPE_CHECKING:
     from rich.console import Console
 
-CONVERGED, UNREAD, BAD_ARGUMENTS, NOT_CONVERGED, KILLED = 0, 1, 2, 3, 130
+DONE, BROKEN_PIPE, WRONG_ARGUMENTS, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes. STOPPED_EARLY: by a limit or a signal, with an answer or a checkpoint; INTERRUPTED: without."""
 
 
-def option(kind: type, metavar: str) -> Any:
-    """An option that may be left out."""
+def optional(kind: type, metavar: str) -> Any:
+    """Return the annotation of a flag whose default is None, which help and complaints then do not mention."""
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar=metavar,
@@ -24,7 +25,7 @@ def option(kind: type, metavar: str) -> Any:
 
 
 def plain_console() -> Console:
-    """Prints what it is given, without reading markup or smileys into it."""
+    """Return a console that prints text as it is, without markup and emoji."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)

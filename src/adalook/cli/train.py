@@ -1,7 +1,7 @@
-"""`adalook train` and `adalook evaluate`: what they can be told, and what they do.
+"""The command `adalook train`: train an agent in the directory of a run.
 
-Every setting of `Config` and `RunOptions` is a flag, and its help is the comment on it. What is not given is None: so
-a resumed run can tell what it was asked to change. Nothing heavy is imported before it is needed, so that help and
+Every field of `Config` and `RunOptions` is a flag, and its help is the field's own. A flag that is not given is None,
+so that a resumed run knows what it was asked to change. Nothing heavy is imported before it is needed, so that help and
 complaints come at once.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import json
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -20,52 +19,52 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 import tyro
 
-from adalook.errors import ArgumentError, FileError
+from adalook.cli.terminal import DONE, STOPPED_EARLY
+from adalook.errors import ArgumentError
 from adalook.learning.config import Config
 from adalook.learning.presets import atari, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
+    from adalook.learning.agents.base import Agent
     from adalook.learning.runs.run import RunResult
 
-DONE, INTERRUPTED = 0, 3
 
-
-def comments_on(kind: type) -> dict[str, str]:
-    """The comment below each field of a dataclass."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+def field_help(dataclass: type) -> dict[str, str]:
+    """Return the string below each field of a dataclass, by field name."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(dataclass))).body[0]
     assert isinstance(body, ast.ClassDef)
-    comments = {}
-    for field, comment in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(comment, ast.Expr):
-            comments[field.target.id] = " ".join(str(ast.literal_eval(comment.value)).split())
-    return comments
+    help_of = {}
+    for field, string in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(string, ast.Expr):
+            help_of[field.target.id] = " ".join(str(ast.literal_eval(string.value)).split())
+    return help_of
 
 
-def _flags_for(kind: type, presets: Mapping[str, Any]) -> type:
-    """A dataclass with the fields of `kind`, each None unless the flag is given: then the preset's value holds."""
-    hints, comments = get_type_hints(kind), comments_on(kind)
+def _flags_of(dataclass: type, presets: Mapping[str, Any]) -> type:
+    """Return a dataclass with the same fields, whose values are None and whose help tells the presets' defaults."""
+    hints, help_of = get_type_hints(dataclass), field_help(dataclass)
     fields = []
-    for field in dataclasses.fields(kind):
+    for field in dataclasses.fields(dataclass):
         values = {name: getattr(preset, field.name) for name, preset in presets.items()}
         if len(set(values.values())) == 1:
-            told = f"Default: {next(iter(values.values()))}."
+            default = f"Default: {next(iter(values.values()))}."
         else:
-            told = f"Default: {', '.join(f'{value} for {name}' for name, value in values.items())}."
+            default = f"Default: {', '.join(f'{value} for {name}' for name, value in values.items())}."
         argument = tyro.conf.arg(
-            help=f"{comments[field.name]} {told}", help_behavior_hint="", metavar=_metavar(hints[field.name])
+            help=f"{help_of[field.name]} {default}", help_behavior_hint="", metavar=_metavar(hints[field.name])
         )
         fields.append((field.name, Annotated[hints[field.name] | None, tyro.conf.DisallowNone, argument], None))
-    return dataclasses.make_dataclass(f"FlagsFor{kind.__name__}", fields, frozen=True)
+    return dataclasses.make_dataclass(f"{dataclass.__name__}Flags", fields, frozen=True)
 
 
 def _given(flags: Any) -> dict[str, Any]:
-    """Those that were given."""
+    """Return the flags that were given, by name."""
     return {name: value for name, value in vars(flags).items() if value is not None}
 
 
 def _metavar(hint: Any) -> str | None:
-    """What a flag takes, for people. That of a switch may be nothing, and tyro knows."""
+    """Return what help shows as the value of a flag; None leaves it to tyro."""
     if hint is bool:
         return None
     if get_origin(hint) is Literal:
@@ -73,15 +72,15 @@ def _metavar(hint: Any) -> str | None:
     return {str: "TEXT", int: "N", float: "NUMBER"}.get(hint, "NUMBER …")
 
 
-Settings: Any = _flags_for(Config, {"Atari": atari(), "MinAtar": minatar(), "vectors": vector(), "tables": tabular()})
-Watching: Any = _flags_for(RunOptions, {"every run": RunOptions()})
-USUAL: dict[str, Any] = {"agent": "qldqn", "depth": 0, "seed": 0}
-"""Of a new run, unless it is told otherwise."""
+ConfigFlags: Any = _flags_of(Config, {"Atari": atari(), "MinAtar": minatar(), "vectors": vector(), "tables": tabular()})
+RunOptionsFlags: Any = _flags_of(RunOptions, {"every run": RunOptions()})
+DEFAULTS: dict[str, Any] = {"agent": "qldqn", "depth": 0, "seed": 0}
+"""Of a new run; the flags themselves are None unless given."""
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train an agent; all of it is kept in the directory of the run, from which it can go on as if never interrupted.
+class TrainCommand:
+    """Train an agent; everything is kept in the directory of the run, from which it resumes as if never interrupted.
 
     Exit code 0: it came to its end; 2: wrong arguments; 3: stopped by Ctrl-C or SIGTERM, with a checkpoint.
 
@@ -89,19 +88,19 @@ class Train:
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")] = ""
-    """Such as MinAtar/Breakout-v1, ALE/Breakout-v5 or CartPole-v1. Not with --resume, which knows."""
+    """Such as MinAtar/Breakout-v1, ALE/Breakout-v5 or CartPole-v1. Not needed with --resume."""
     agent: Annotated[
         Literal["qldqn", "dqn"] | None,
         tyro.conf.DisallowNone,
-        tyro.conf.arg(metavar="qldqn|dqn", help_behavior_hint=f"(default: {USUAL['agent']})"),
+        tyro.conf.arg(metavar="qldqn|dqn", help_behavior_hint=f"(default: {DEFAULTS['agent']})"),
     ] = None
     """qldqn chooses the depth state by state; dqn has one depth."""
     depth: Annotated[
         int | None,
         tyro.conf.DisallowNone,
-        tyro.conf.arg(metavar="DEPTH", help_behavior_hint=f"(default: {USUAL['depth']})"),
+        tyro.conf.arg(metavar="DEPTH", help_behavior_hint=f"(default: {DEFAULTS['depth']})"),
     ] = None
-    """Of dqn's tree; 0 is plain DQN."""
+    """Depth of dqn's search tree; 0 is plain DQN."""
     steps: Annotated[int, tyro.conf.arg(metavar="STEPS", help_behavior_hint="")] = 0
     """Train until so many agent steps are taken in all. 0: no limit."""
     seconds: Annotated[float, tyro.conf.arg(metavar="SECONDS", help_behavior_hint="")] = 0.0
@@ -109,152 +108,96 @@ class Train:
     seed: Annotated[
         int | None,
         tyro.conf.DisallowNone,
-        tyro.conf.arg(metavar="SEED", help_behavior_hint=f"(default: {USUAL['seed']})"),
+        tyro.conf.arg(metavar="SEED", help_behavior_hint=f"(default: {DEFAULTS['seed']})"),
     ] = None
-    """One seed, one run, to the bit."""
+    """Runs with the same seed are equal to the bit."""
     out: Annotated[str, tyro.conf.arg(metavar="RUN", help_behavior_hint="")] = ""
     """The directory of a new run."""
     resume: Annotated[str, tyro.conf.arg(metavar="RUN", help_behavior_hint="")] = ""
-    """The directory of a run to go on with; its settings stay as they are, and it is watched as before unless told
-    otherwise."""
-    config: Annotated[Settings, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
-        default_factory=Settings
+    """The directory of a run to go on with. Its config stays as it is; its options do unless given again."""
+    config: Annotated[ConfigFlags, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
+        default_factory=ConfigFlags
     )
-    run_options: Annotated[Watching, tyro.conf.OmitArgPrefixes] = dataclasses.field(default_factory=Watching)
+    options: Annotated[RunOptionsFlags, tyro.conf.OmitArgPrefixes] = dataclasses.field(default_factory=RunOptionsFlags)
 
+    def run(self) -> int:
+        """Start or resume the run and train; return the exit code."""
+        if bool(self.out) == bool(self.resume):
+            raise ArgumentError("train needs a directory", expected="either --out RUN (new) or --resume RUN")
+        if not self.steps and not self.seconds:
+            raise ArgumentError("train needs an end", expected="--steps or --seconds, above 0")
+        from adalook.learning.runs.run import resume_run, start_run, training_limits
 
-@dataclass(frozen=True)
-class Evaluate:
-    """Let the agent of a run play, in worlds of their own and without learning.
-
-    Example: adalook evaluate runs/breakout --episodes 20 --gif episode.gif
-    """
-
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The directory of a run; RUN/best is the best agent of a run."""
-    episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 10
-    """How many to play."""
-    seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
-    """The same seed gives the same episodes."""
-    epsilon: Annotated[
-        float | None, tyro.conf.DisallowNone, tyro.conf.arg(metavar="SHARE", help_behavior_hint="(default: the run's)")
-    ] = None
-    """Share of random actions."""
-    gif: Annotated[str, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = ""
-    """Write the first episode as a GIF, with the depth of each decision drawn on it."""
-    json: bool = False
-    """Print one JSON object instead of a summary."""
-
-
-def run_train(options: Train) -> int:
-    """`adalook train`."""
-    if bool(options.out) == bool(options.resume):
-        raise ArgumentError("train needs a directory", expected="either --out RUN (new) or --resume RUN")
-    if not options.steps and not options.seconds:
-        raise ArgumentError("train needs an end", expected="--steps or --seconds, above 0")
-    from adalook.learning.runs.run import resume_run, start_run, training_limits
-
-    steps, seconds = options.steps or None, options.seconds or None
-    training_limits(steps, seconds)
-    directory = Path(options.out or options.resume)
-    agent = None
-    if options.out:
-        run_options = _run_options(options, RunOptions())
-        agent = _new_agent(options)
-        start_run(directory, agent)
-    else:
-        _refuse_changes(options, directory)
-        run_options = _run_options(options, read_options(directory) or RunOptions())
-    outcome = resume_run(
-        directory,
-        steps=steps,
-        seconds=seconds,
-        options=run_options,
-        agent=agent,
-        on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
-    )
-    _print_outcome(outcome, directory)
-    return INTERRUPTED if outcome.interrupted else DONE
-
-
-def _run_options(options: Train, usual: RunOptions) -> RunOptions:
-    """The usual ones but for the flags that are given. The line of progress is for people who watch."""
-    given = _given(options.run_options)
-    return dataclasses.replace(usual, **given | {"progress": given.get("progress", True) and sys.stderr.isatty()})
-
-
-def _print_outcome(outcome: RunResult, directory: Path) -> None:
-    if outcome.prior_steps:
-        print(f"the prior has trained for {outcome.prior_steps:,} steps, the agent for none yet; run in {directory}")
-    else:
-        speed = outcome.step / outcome.seconds if outcome.seconds else 0.0
-        time = f"{outcome.seconds:,.1f} s of training ({speed:,.0f} steps/s)"
-        print(f"{outcome.step:,} steps in {time}; run in {directory}")
-    if outcome.mean_score is not None:
-        print(f"mean score of the last {outcome.scored_episodes} episodes: {outcome.mean_score:.2f}")
-    if outcome.interrupted:
-        print(f"interrupted, and saved: go on with adalook train --resume {directory}")
-
-
-def _refuse_changes(options: Train, directory: Path) -> None:
-    """A run goes on as it was begun: whatever says otherwise is a misunderstanding."""
-    from adalook.learning.runs.directory import read_run_config
-
-    run = read_run_config(directory)
-    given = {name: getattr(options, name) for name in USUAL if getattr(options, name) is not None}
-    given |= {"env": options.env} if options.env else {}
-    differing = [name for name, value in given.items() if run.get(name) != value]
-    config = Config.from_plain(run["config"])
-    differing += [name for name, value in _given(options.config).items() if getattr(config, name) != value]
-    if differing:
-        raise ArgumentError(
-            "a resumed run keeps its world and settings", got=", ".join(differing), remedy="leave them out"
+        steps, seconds = self.steps or None, self.seconds or None
+        training_limits(steps, seconds)
+        directory = Path(self.out or self.resume)
+        agent = None
+        if self.out:
+            options = self._run_options(RunOptions())
+            agent = self._new_agent()
+            start_run(directory, agent)
+        else:
+            self._refuse_changes(directory)
+            options = self._run_options(read_options(directory) or RunOptions())
+        result = resume_run(
+            directory,
+            steps=steps,
+            seconds=seconds,
+            options=options,
+            agent=agent,
+            on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )
+        _print_result(result, directory)
+        return STOPPED_EARLY if result.interrupted else DONE
+
+    def _run_options(self, defaults: RunOptions) -> RunOptions:
+        """Return the defaults with the flags that were given; the progress bar shows on terminals only."""
+        given = _given(self.options)
+        progress = given.get("progress", True) and sys.stderr.isatty()
+        return dataclasses.replace(defaults, **given | {"progress": progress})
+
+    def _new_agent(self) -> Agent:
+        """Return the untrained agent that the flags describe."""
+        from adalook.learning.agents.dqn import DQN
+        from adalook.learning.agents.qldqn import QLDQN
+        from adalook.learning.presets import config_for
+
+        if not self.env:
+            raise ArgumentError("train needs an environment", expected="ENV, such as MinAtar/Breakout-v1")
+        config = dataclasses.replace(config_for(self.env), **_given(self.config))
+        agent, depth, seed = (
+            default if getattr(self, name) is None else getattr(self, name) for name, default in DEFAULTS.items()
+        )
+        if agent == "dqn":
+            return DQN(self.env, config, depth=depth, seed=seed)
+        if self.depth is not None:
+            raise ArgumentError("qldqn has no fixed depth", remedy="set --depth-shares, or use --agent dqn")
+        return QLDQN(self.env, config, seed=seed)
+
+    def _refuse_changes(self, directory: Path) -> None:
+        """Raise an error if a flag differs from the config of the run to resume."""
+        from adalook.learning.runs.directory import read_run_config
+
+        run_config = read_run_config(directory)
+        given = {name: getattr(self, name) for name in DEFAULTS if getattr(self, name) is not None}
+        given |= {"env": self.env} if self.env else {}
+        differing = [name for name, value in given.items() if run_config.get(name) != value]
+        config = Config.from_plain(run_config["config"])
+        differing += [name for name, value in _given(self.config).items() if getattr(config, name) != value]
+        if differing:
+            raise ArgumentError(
+                "a resumed run keeps its environment and config", got=", ".join(differing), remedy="leave them out"
+            )
 
 
-def _new_agent(options: Train) -> Any:
-    from adalook.learning.agents.dqn import DQN
-    from adalook.learning.agents.qldqn import QLDQN
-    from adalook.learning.presets import config_for
-
-    if not options.env:
-        raise ArgumentError("train needs a world", expected="ENV, such as MinAtar/Breakout-v1")
-    config = dataclasses.replace(config_for(options.env), **_given(options.config))
-    kind, depth, seed = (
-        USUAL[name] if getattr(options, name) is None else getattr(options, name) for name in ("agent", "depth", "seed")
-    )
-    if kind == "dqn":
-        return DQN(options.env, config, depth=depth, seed=seed)
-    if options.depth is not None:
-        raise ArgumentError("qldqn has no fixed depth", remedy="set --depth-shares, or use --agent dqn")
-    return QLDQN(options.env, config, seed=seed)
-
-
-def run_evaluate(options: Evaluate) -> int:
-    """`adalook evaluate`."""
-    from adalook.learning.runs.episode_gif import EpisodeGif
-    from adalook.learning.runs.run import load_agent
-
-    if options.epsilon is not None and not 0.0 <= options.epsilon <= 1.0:
-        raise ArgumentError("--epsilon is out of range", expected="a share in [0, 1]", got=options.epsilon)
-    if options.gif and not Path(options.gif).parent.is_dir():
-        folder = Path(options.gif).parent
-        raise FileError(f"cannot write {options.gif}", remedy=f"there is no directory {folder}: make it first")
-    gif = EpisodeGif() if options.gif else None
-    agent = load_agent(options.run)
-    evaluation = agent.evaluate(options.episodes, seed=options.seed, epsilon=options.epsilon, watcher=gif)
-    if gif is not None:
-        gif.save(Path(options.gif))
-    decisions = sum(evaluation.depths.values())
-    if options.json:
-        about = {
-            "scores": evaluation.scores.tolist(),
-            "mean": evaluation.mean,
-            "depths": {str(depth): count for depth, count in evaluation.depths.items()},
-        }
-        print(json.dumps(about))
-        return DONE
-    error = f" ± {evaluation.standard_error:.2f}" if len(evaluation.scores) > 1 else ""
-    print(f"mean score {evaluation.mean:.2f}{error} over {len(evaluation.scores)} episodes")
-    print("depth " + ", ".join(f"{depth}: {count / decisions:.1%}" for depth, count in evaluation.depths.items()))
-    return DONE
+def _print_result(result: RunResult, directory: Path) -> None:
+    if result.prior_steps:
+        print(f"the prior has trained for {result.prior_steps:,} steps, the agent for none yet; run in {directory}")
+    else:
+        speed = result.step / result.seconds if result.seconds else 0.0
+        time = f"{result.seconds:,.1f} s of training ({speed:,.0f} steps/s)"
+        print(f"{result.step:,} steps in {time}; run in {directory}")
+    if result.mean_score is not None:
+        print(f"mean score of the last {result.scored_episodes} episodes: {result.mean_score:.2f}")
+    if result.interrupted:
+        print(f"interrupted, and saved: go on with adalook train --resume {directory}")

@@ -232,7 +232,7 @@ def test_complaints_are_found_in_either_kind_of_box(frame: tuple[str, str, str, 
         "  --output X",
     ]
     box = "\n".join([top, *(f"{side} {row} {side}" for row in rows), bottom])
-    assert cli._first_words(box) == "Error parsing --out: no. Perhaps you meant --output"
+    assert cli._first_sentence(box) == "Error parsing --out: no. Perhaps you meant --output"
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,10 +250,10 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ctrl_c_outside_a_solve_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(options: object) -> int:
+    def interrupted(command: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli.COMMANDS, "demo", (cli.Demo, interrupted))
+    monkeypatch.setattr(cli.DemoCommand, "run", interrupted)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "adalook: interrupted\n"
 

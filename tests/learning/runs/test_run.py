@@ -15,7 +15,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.runs.directory import RunDirectory, load_newest
-from adalook.learning.runs.options import RunOptions, read_options, write_options
+from adalook.learning.runs.options import RunOptions, read_options
 from adalook.learning.runs.run import _Session, load_agent, resume_run, start_run
 from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -121,39 +121,6 @@ def test_a_run_without_options_has_the_defaults(tmp_path: Path) -> None:
     assert read_options(tmp_path / "run") == RunOptions(progress=False)
 
 
-def test_options_are_read_as_they_were_written_but_for_the_progress_bar(tmp_path: Path) -> None:
-    write_options(tmp_path, RunOptions(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=True))
-    assert read_options(tmp_path) == RunOptions(checkpoint_period_seconds=0.1, evaluation_episodes=0, progress=False)
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[]", '{"colour": 1}', '{"report_period_steps": 0}', '{"tensorboard": "no"}', "\xff"]
-)
-def test_damaged_options_are_said_so(tmp_path: Path, text: str) -> None:
-    (tmp_path / "options.json").write_text(text, encoding="latin-1")
-    with pytest.raises(FileError, match=r"options\.json is damaged: got .*[^.]\. Remove it") as caught:
-        read_options(tmp_path)
-    assert ".." not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("report_period_steps", 0),
-        ("evaluation_period_steps", -1),
-        ("evaluation_episodes", -1),
-        ("checkpoint_period_steps", 0),
-        ("checkpoint_period_steps", 1.5),
-        ("checkpoint_period_seconds", 0.0),
-        ("checkpoint_period_seconds", float("nan")),
-        ("tensorboard", "yes"),
-    ],
-)
-def test_options_out_of_range_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(ArgumentError, match=f"{name} .*expected"):
-        RunOptions(**{name: value})
-
-
 @pytest.mark.parametrize(
     "end", [{"steps": 0}, {"steps": -5, "seconds": 3.0}, {"seconds": 0.0}, {"seconds": float("nan")}]
 )
@@ -210,3 +177,17 @@ def test_what_cannot_be_read_is_said_in_whole_sentences(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"no checkpoint of .* can be read") as caught:
         resume_run(run, steps=16)
     assert ".." not in str(caught.value)
+
+
+def test_training_needs_an_end(tmp_path: Path) -> None:
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    with pytest.raises(ArgumentError, match="needs an end"):
+        resume_run(tmp_path / "run")
+
+
+def test_seconds_are_seconds_of_training(tmp_path: Path) -> None:
+    start_run(tmp_path / "run", DQN(BREAKOUT, small_config()))
+    result = resume_run(tmp_path / "run", seconds=0.5, options=RunOptions(tensorboard=False, progress=False))
+    assert 0.5 <= result.seconds < 5
+    again = resume_run(tmp_path / "run", seconds=0.5, options=RunOptions(tensorboard=False, progress=False))
+    assert (again.step, again.seconds) == (result.step, result.seconds)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from adalook.cli.main import main
+from adalook.cli.train import ConfigFlags, field_help
+from adalook.learning.config import Config
+from adalook.learning.runs.options import RunOptions
 from tests.learning.small import BREAKOUT
 
 SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
@@ -63,7 +67,7 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
     [
         ([BREAKOUT, "--steps", "10"], "needs a directory"),
         ([BREAKOUT, "--out", "RUN"], "needs an end"),
-        (["--steps", "10", "--out", "RUN"], "needs a world"),
+        (["--steps", "10", "--out", "RUN"], "needs an environment"),
         (["MinAtar/Breakotu-v1", "--steps", "10", "--out", "RUN"], "no game"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "0"], "num_envs is wrong"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "many"], "--num-envs"),
@@ -101,7 +105,7 @@ def test_a_resumed_run_keeps_its_settings(tmp_path: Path, capsys: pytest.Capture
     assert "is no run" in complaint(["evaluate", str(tmp_path)], capsys)
 
 
-def test_a_resumed_run_refuses_another_world_or_agent_even_if_they_are_the_usual_ones(
+def test_a_resumed_run_refuses_another_env_or_agent_even_if_they_are_the_defaults(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = str(tmp_path / "run")
@@ -140,8 +144,21 @@ def test_what_is_wrong_with_an_evaluation_is_said_before_it_is_played(
 
     monkeypatch.setattr(runs, "load_agent", too_late)
     run, gif = str(tmp_path / "run"), tmp_path / "none" / "episode.gif"
-    assert "--epsilon is out of range: expected" in complaint(["evaluate", run, "--epsilon", "3"], capsys)
-    assert "--epsilon is out of range: expected" in complaint(["evaluate", run, "--epsilon", "-1"], capsys)
+    assert "--epsilon is wrong: expected a number in [0, 1]" in complaint(["evaluate", run, "--epsilon", "3"], capsys)
+    assert "--epsilon is wrong: expected a number in [0, 1]" in complaint(["evaluate", run, "--epsilon", "-1"], capsys)
     assert f"There is no directory {gif.parent}: make it first" in complaint(
         ["evaluate", run, "--gif", str(gif)], capsys
     )
+
+
+@pytest.mark.parametrize("kind", [Config, RunOptions])
+def test_every_setting_has_a_help(kind: type) -> None:
+    help_of = field_help(kind)
+    assert set(help_of) == {field.name for field in dataclasses.fields(kind)}
+    assert all(len(text) > 10 for text in help_of.values())
+
+
+def test_every_setting_is_a_flag() -> None:
+    assert {field.name for field in dataclasses.fields(ConfigFlags)} == {
+        field.name for field in dataclasses.fields(Config)
+    }

@@ -18,8 +18,8 @@ from adalook.learning.replay.buffer import Experience, Replay
 from adalook.learning.replay.frames import SEGMENT_FRAMES
 from adalook.learning.runs.directory import RunDirectory, load_newest
 from adalook.storage.serializer import Segment, serialize
-from tests.learning import checkpoint_writer
-from tests.learning.checkpoint_writer import state_of, steps_in
+from tests.learning.runs import checkpoint_writer
+from tests.learning.runs.checkpoint_writer import state_of, steps_in
 from tests.processes import child
 
 
