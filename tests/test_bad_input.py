@@ -239,7 +239,7 @@ METHODS = {
     "budget at depth zero": (lambda: al.QLPI({0: 0.1}, PRIOR), "depth"),
     "slack negative": (lambda: al.QLPI({2: 0.1}, PRIOR, slack=-1), "slack"),
     "prior too short": (lambda: al.solve(MAZE, al.QLPI({2: 0.1}, PRIOR[:3])), "prior.*shape"),
-    "prior nan": (lambda: al.solve(MAZE, al.TLPI(0.9, changed(PRIOR, 7, np.nan))), "prior of state 7"),
+    "prior nan": (lambda: al.solve(MAZE, al.TLPI(0.9, changed(PRIOR, 7, np.nan))), "prior: the value of state 7"),
     "prior none": (lambda: al.solve(MAZE, al.TLPI(0.9, None)), "prior"),
     "prior text": (lambda: al.solve(MAZE, al.TLPI(0.9, "exact")), "prior"),
     "few iterations: none": (lambda: al.priors.few_iterations(MAZE, 0), "n is wrong"),

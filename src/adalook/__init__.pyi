@@ -10,6 +10,7 @@ from .mdp.layout import Layout as Layout
 from .mdp.model import MDP as MDP
 from .planning import priors as priors
 from .planning.certificate import certify as certify
+from .planning.rules.auto import Auto as Auto
 from .planning.rules.hpi import HPI as HPI
 from .planning.rules.mpi import ModifiedPolicyIteration as ModifiedPolicyIteration
 from .planning.rules.mpi import ValueIteration as ValueIteration

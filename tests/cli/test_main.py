@@ -283,19 +283,19 @@ def test_help_does_not_wait_for_the_compiler() -> None:
 ANNOUNCED = """
 import sys
 from pathlib import Path
-from adalook.planning.interrupts import Watch
+from adalook._interrupts import SignalGuard
 
-show = Watch.show
+listen = SignalGuard.listen
 
-def announce(self, count, iteration):
+def announce(self):
+    listen(self)
     Path(sys.argv[1]).touch()
-    show(self, count, iteration)
 
-Watch.show = announce
+SignalGuard.listen = announce
 from adalook.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
-"""The command line, but it touches a file once the first pass is done: kernels may have to be compiled before that."""
+"""The command line, but it touches a file once Ctrl-C is answered: kernels may have to be compiled before that."""
 
 
 def test_ctrl_c_still_gives_an_answer(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from adalook.experiments.models import ChainModel, MazeModel
 from adalook.experiments.priors import ExactPrior, values_by_cell
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
-from adalook.planning.lookahead.backups import backup
+from adalook.planning.lookahead.levels import backup
 from adalook.planning.rules.spec import tree_nodes
 
 from .small import CHAIN, MAZE, SWEEP

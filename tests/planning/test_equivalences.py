@@ -22,16 +22,17 @@ MODELS = {
 
 def methods(mdp: al.MDP) -> list:
     prior = al.priors.exact(mdp)
-    rough = al.priors.few_iterations(mdp, 1)
+    poor = al.priors.few_iterations(mdp, 1)
     return [
         al.ValueIteration(),
         al.PolicyIteration(),
         al.ModifiedPolicyIteration(5),
         al.HPI(3),
         al.TLPI(mdp.discount**2 if mdp.discount else 0.5, prior),
-        al.TLPI(0.3, rough, beta=0.1),
+        al.TLPI(0.3, poor, beta=0.1),
         al.QLPI({2: 0.3, 4: 0.2}, prior),
-        al.QLPI({3: 0.5}, rough, slack=1),
+        al.QLPI({3: 0.5}, poor, slack=1),
+        al.Auto(),
         al.WLPI(),
         al.WLPI(depth=3),
     ]
@@ -126,7 +127,7 @@ def test_renaming_the_states_renames_the_answer(seed, num_states):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_backup_is_monotone_and_contracts(seed):
-    from adalook.planning.lookahead.backups import backup
+    from adalook.planning.lookahead.levels import backup
 
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, 6, 3, 0.9)
@@ -142,21 +143,21 @@ def test_the_backup_is_monotone_and_contracts(seed):
 
 @pytest.mark.parametrize("discount", [0.9, 0.99, 0.999])
 @pytest.mark.parametrize("seed", range(4))
-def test_rough_passes_end_where_exact_policy_iteration_does(seed, discount):
-    """Slippery grids too large for direct evaluation: WLPI's rough passes, with rewards of both signs."""
+def test_in_place_policy_iteration_ends_where_exact_policy_iteration_does(seed, discount):
+    """Slippery grids too large for direct evaluation: Auto's in-place iteration, with rewards of both signs."""
     base = al.zoo.gridworld(18, 20, slip=0.3, seed=seed, discount=discount, holes=0.05)
     dense = np.random.default_rng(seed).standard_normal(base.rewards.shape) * (seed % 2)
     mdp = al.MDP._adopt(base.rewards + dense, base.codes, base.rows, discount)
     sol = al.solve(mdp, tolerance=1e-7)
-    assert sol.trace[0].evaluation == "sweeps in place"
+    assert sol.trace[0].evaluation == "in-place MPI"
     exact = al.solve(mdp, al.PolicyIteration(), tolerance=0.0)
     assert sol.certified
     np.testing.assert_allclose(sol.values, exact.values, atol=2e-7)
 
 
 @pytest.mark.parametrize("model", [al.zoo.gridworld(20, 20, slip=0.3, discount=0.99), al.zoo.garnet(700, 3, 4)])
-def test_wlpi_goes_on_exactly_where_rough_evaluation_ends(model):
-    """A tolerance beyond float64: rough passes must give way to exact ones, and those must end."""
+def test_auto_goes_on_exactly_where_partial_evaluation_ends(model):
+    """A tolerance beyond float64: partial evaluation must give way to exact, and those must end."""
     sol = al.solve(model, tolerance=1e-17, max_iterations=3_000)
     assert sol.status is al.Status.CONVERGED
     assert sol.policy_loss < 1e-8

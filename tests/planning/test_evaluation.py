@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
-from adalook.planning.evaluation import chooser as evaluation
-from adalook.planning.evaluation.chooser import FUNCTIONAL, KRYLOV, LU, SWEEPS, Evaluator
+from adalook.planning import threads
+from adalook.planning.evaluation import chooser, functional, in_place, krylov, lu, sweeps
 from tests.exact import naive_values, random_mdp
 
 
@@ -16,8 +16,8 @@ def random_policy(mdp: al.MDP, seed: int = 0) -> np.ndarray:
     return np.array([rng.choice(np.flatnonzero(mdp.offered[s])) for s in range(mdp.num_states)], np.int32)
 
 
-def evaluate(mdp: al.MDP, policy: np.ndarray, span: float = 0.0):
-    return Evaluator(mdp).exactly(policy, np.zeros(mdp.num_states), span)
+def evaluate(mdp: al.MDP, policy: np.ndarray, tolerance: float = 0.0):
+    return chooser.ExactEvaluation(mdp, tolerance).evaluate(policy, np.zeros(mdp.num_states), None)
 
 
 @settings(max_examples=80, deadline=None)
@@ -26,7 +26,7 @@ def test_functional_graphs_with_leaves(seed, num_states, discount):
     mdp = random_mdp(np.random.default_rng(seed), num_states, 3, discount)
     policy = random_policy(mdp, seed)
     result = evaluate(mdp, policy)
-    assert result.way == FUNCTIONAL
+    assert result.solver == functional.NAME
     scale = max(1.0, mdp.largest_reward) / (1.0 - discount)
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), rtol=0, atol=1e-9 * scale)
 
@@ -44,15 +44,15 @@ def test_pointers_cycles_and_tails(seed, num_states, discount):
 @pytest.fixture
 def no_leaves(monkeypatch):
     """Make every stochastic row too many, so that small models take the ways of large ones."""
-    monkeypatch.setattr(evaluation, "MAX_LEAVES", 0)
+    monkeypatch.setattr(functional, "MAX_LEAVES", 0)
 
 
 def test_random_graphs_are_swept(no_leaves):
     mdp = al.zoo.garnet(1500, 3, 5, seed=1, discount=0.99)
     policy = random_policy(mdp)
     result = evaluate(mdp, policy)
-    assert result.way == SWEEPS
-    assert result.sweeps < 300, "a constant shift must spare the slow direction"
+    assert result.solver == sweeps.NAME
+    assert result.swept < 300 * mdp.num_states, "a constant shift must spare the slow direction"
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-9)
 
 
@@ -72,46 +72,63 @@ def test_slow_narrow_graphs_are_factorised():
     mdp = random_walk(1000, 0.99999)
     policy = np.zeros(mdp.num_states, np.int32)
     result = evaluate(mdp, policy)
-    assert result.way == LU
+    assert result.solver == lu.NAME
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-7)
 
 
 def test_slow_wide_graphs_go_to_krylov(monkeypatch):
-    monkeypatch.setattr(evaluation, "LU_MOST_ENTRIES", 0)
+    monkeypatch.setattr(chooser, "LU_MAX_ENTRIES", 0)
     mdp = random_walk(1000, 0.9999)
     policy = np.zeros(mdp.num_states, np.int32)
     result = evaluate(mdp, policy)
-    assert result.way == KRYLOV
+    assert result.solver == krylov.NAME
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-6)
 
 
-def test_hubs_are_swept_too(no_leaves):
+def test_shared_rows_are_swept_too(no_leaves):
     mdp = al.zoo.maze(size=12, seed=0)
     policy = random_policy(mdp)
     result = evaluate(mdp, policy)
-    assert result.way != FUNCTIONAL
+    assert result.solver != functional.NAME
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-9)
 
 
-def test_the_trace_says_which_way():
-    assert {item.evaluation for item in al.solve(al.zoo.maze(size=12)).trace} == {FUNCTIONAL}
-    assert {item.evaluation for item in al.solve(al.zoo.garnet(2000, 4, 5)).trace} == {SWEEPS}
+def test_the_trace_says_what_was_done():
+    maze = al.solve(al.zoo.maze(size=30))
+    assert {item.evaluation for item in maze.trace} == {functional.NAME}
+    assert {item.sweeps for item in maze.trace} == {1.0}
+    assert maze.trace[0].improvement == "wavefront"
+    assert maze.ways == (functional.NAME, "wavefront")
+    garnet = al.solve(al.zoo.garnet(2000, 4, 5))
+    assert {(item.evaluation, item.improvement) for item in garnet.trace} == {(sweeps.NAME, "one step")}
+    grid = al.solve(al.zoo.gridworld(30, 30, slip=0.3))
+    assert grid.trace[0].evaluation == in_place.NAME
+    assert in_place.NAME in repr(grid)
+
+
+@pytest.mark.parametrize("model", [al.zoo.garnet(700, 3, 4), al.zoo.gridworld(20, 20, slip=0.3)])
+def test_wlpi_evaluates_exactly_whatever_the_model(model):
+    sol = al.solve(model, al.WLPI())
+    assert {item.evaluation for item in sol.trace} <= {sweeps.NAME, lu.NAME, krylov.NAME}
+    policy = al.solve(model, max_iterations=1).trace[0].policy
+    first = al.solve(model, al.WLPI(), initial_policy=policy, max_iterations=1).trace[0]
+    np.testing.assert_allclose(first.values, naive_values(model, policy), atol=1e-6)
 
 
 @pytest.mark.parametrize("model", [al.zoo.garnet(300, 3, 5, seed=3), al.zoo.maze(size=14, seed=1)])
 def test_rows_side_by_side_change_nothing(model, no_leaves, monkeypatch):
     policy = random_policy(model)
     plain = evaluate(model, policy)
-    monkeypatch.setattr(evaluation.threads, "LEAST_ENTRIES", 1)
+    monkeypatch.setattr(threads, "MIN_ENTRIES", 1)
     split = evaluate(model, policy)
-    assert plain.sweeps == split.sweeps
+    assert plain.swept == split.swept
     assert (plain.values == split.values).all()
 
 
 def test_a_fixed_number_of_sweeps_is_just_that():
     mdp = al.zoo.garnet(50, 3, 3, seed=2)
     policy = random_policy(mdp)
-    values = Evaluator(mdp).sweeps(policy, np.zeros(50), 3).values
+    values = sweeps.FixedSweeps(mdp, 1e-8, count=3).evaluate(policy, np.zeros(50), None).values
     expected = np.zeros(50)
     for _ in range(3):
         expected = np.array(
@@ -124,10 +141,11 @@ def test_a_fixed_number_of_sweeps_is_just_that():
     np.testing.assert_allclose(values, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("num_states", "few"), [(evaluation.MAX_LEAVES, True), (evaluation.MAX_LEAVES + 1, False)])
-def test_asking_for_few_rows_leaves_no_mark(num_states, few):
+@pytest.mark.parametrize(("num_states", "few"), [(functional.MAX_LEAVES, True), (functional.MAX_LEAVES + 1, False)])
+def test_a_functional_graph_may_have_so_many_leaves(num_states, few):
     mdp = al.zoo.garnet(num_states, 1, 3, seed=0)
-    evaluator, policy = Evaluator(mdp), np.zeros(num_states, np.int32)
+    solver, policy = functional.FunctionalGraph(mdp), np.zeros(num_states, np.int32)
     assert mdp.rows.num_rows == num_states
-    assert [evaluator.is_functional(policy) for _ in range(2)] == [few, few]
-    assert (evaluate(mdp, policy).way == FUNCTIONAL) == few
+    answers = [solver.solve(policy) for _ in range(2)]
+    assert [answer is not None for answer in answers] == [few, few]
+    assert (evaluate(mdp, policy).solver == functional.NAME) == few

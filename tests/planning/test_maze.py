@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.lookahead.backups import backup
+from adalook.planning.lookahead.levels import backup
 
 SEEDS = range(10)
 SETTINGS = ((0.3, 0.2, 0.1), (0.2, 0.15, 0.05), (0.2, 0.05, 0.02), (0.1, 0.05, 0.02))

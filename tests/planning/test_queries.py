@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.queries import Counter, Search, horizon
+from adalook.planning.queries import LookaheadRoots, QueryCounter, horizon
 from tests.exact import random_mdp
 
 
@@ -32,12 +32,12 @@ def pairs_below(mdp: al.MDP, s: int, depth: int) -> set:
     return found
 
 
-def needed(mdp: al.MDP, searches) -> set:
+def needed(mdp: al.MDP, groups) -> set:
     found = set()
-    for search in searches:
-        roots = range(mdp.num_states) if search.states is None else search.states
+    for group in groups:
+        roots = range(mdp.num_states) if group.states is None else group.states
         level = {int(s) for s in roots}
-        for k in range(search.depth, 0, -1):
+        for k in range(group.depth, 0, -1):
             found |= {(t, a, k) for t in level for a in np.flatnonzero(mdp.offered[t])}
             level = {u for t in level for below in children(mdp, t) for u in below}
     return found
@@ -54,28 +54,28 @@ MODELS = [
 @pytest.mark.parametrize("mdp", MODELS, ids=["chain", "maze", "grid", "random"])
 def test_counts_equal_brute_force(mdp):
     some = np.array([0, mdp.num_states // 2])
-    searches = (Search(1), Search(2, some), Search(4, some[:1]))
-    counter = Counter(mdp)
+    groups = (LookaheadRoots(1), LookaheadRoots(2, some), LookaheadRoots(4, some[:1]))
+    counter = QueryCounter(mdp)
     roots = {int(s): 1 for s in range(mdp.num_states)} | {int(some[1]): 2, int(some[0]): 4}
     tree = sum(
         tree_nodes(mdp, int(s), x.depth)
-        for x in searches
+        for x in groups
         for s in (range(mdp.num_states) if x.states is None else x.states)
     )
-    assert counter.count(searches, "tree") == tree
-    assert counter.count(searches, "root") == sum(len(pairs_below(mdp, s, d)) for s, d in roots.items())
-    assert counter.count(searches, "shared") == len(needed(mdp, searches))
+    assert counter.count(groups, "tree") == tree
+    assert counter.count(groups, "root") == sum(len(pairs_below(mdp, s, d)) for s, d in roots.items())
+    assert counter.count(groups, "shared") == len(needed(mdp, groups))
 
 
 def test_trees_larger_than_64_bits_are_counted_exactly():
     mdp = al.MDP(np.zeros((2, 4)), np.array([[0, 1, 0, 1], [1, 0, 1, 0]]), 0.9)
-    assert Counter(mdp).count((Search(40),), "tree") == 2 * sum(4**k for k in range(1, 41))
+    assert QueryCounter(mdp).count((LookaheadRoots(40),), "tree") == 2 * sum(4**k for k in range(1, 41))
 
 
 def test_sums_of_trees_larger_than_64_bits_are_exact():
     ring = al.MDP(np.zeros((40, 2)), np.stack([(np.arange(40) + step) % 40 for step in (1, 2)], axis=1), 0.9)
     trees = 2**61 - 2  # nodes of one binary tree of depth 60: within 64 bits, but not forty times over
-    assert Counter(ring).count((Search(60),), "tree") == 40 * trees
+    assert QueryCounter(ring).count((LookaheadRoots(60),), "tree") == 40 * trees
 
 
 def test_pi_and_hpi_on_the_chain():

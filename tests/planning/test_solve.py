@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook._interrupts import SignalGuard
 from adalook.planning.rules.base import PriorMethod, Step
 
 
-def test_the_default_is_wlpi_and_certified():
+def test_the_default_is_auto_and_certified():
     sol = al.solve(al.zoo.maze(size=20, seed=4))
-    assert sol.method == "WLPI"
+    assert sol.method == "Auto"
     assert sol.converged
     assert sol.policy_loss <= 1e-8
     assert (sol.lower <= sol.values).all()
@@ -62,8 +63,7 @@ def test_threads_change_nothing(model, monkeypatch):
     from adalook.planning import threads
 
     alone = al.solve(model)
-    monkeypatch.setattr(threads, "LEAST_ENTRIES", 1)
-    assert threads.worthwhile(2) == (threads.count() > 1)
+    monkeypatch.setattr(threads, "MIN_ENTRIES", 1)
     split = al.solve(model)
     assert (alone.values == split.values).all()
     assert (alone.policy == split.policy).all()
@@ -119,12 +119,7 @@ def test_a_late_ctrl_c_is_not_lost():
 
 
 def test_an_interrupted_prior_is_no_prior(monkeypatch):
-    from adalook.planning.interrupts import Watch
-
-    def interrupted(self, count, iteration):
-        self.interrupted = True
-
-    monkeypatch.setattr(Watch, "show", interrupted)
+    monkeypatch.setattr(SignalGuard, "__bool__", lambda self: True)
     with pytest.raises(KeyboardInterrupt):
         al.priors.exact(al.zoo.maze(size=30))
 

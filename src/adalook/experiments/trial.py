@@ -19,7 +19,7 @@ from adalook.experiments.models import ModelRecipe
 from adalook.experiments.priors import PriorSource
 from adalook.mdp.model import MDP
 from adalook.planning import priors
-from adalook.planning.lookahead.backups import backup
+from adalook.planning.lookahead.levels import backup
 from adalook.planning.priors import Prior
 from adalook.planning.queries import CONVENTIONS, Queries
 from adalook.planning.rules.base import Method

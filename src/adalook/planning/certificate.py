@@ -1,4 +1,4 @@
-"""The certificate: bounds on V* and on a policy's loss that hold whatever way the values were found.
+"""The certificate: bounds on V* and on a policy's loss that hold however the values were found.
 
 Let d = T v − v, exactly, and l <= d <= u everywhere. Row sums lie in [ρ₁, ρ₂] around one. Then
 
@@ -10,7 +10,7 @@ on T_π v − v holds for V^π, so max(V* − V^π) <= U − L_π: `policy_loss`
 
 A backup in float64 is off by at most γₙ(|r| + γ P|v|), γₙ = nu/(1 − nu). We take the largest such bound over all
 rows: U and L are decided by the extreme state anyway, and one number costs nothing. Rows longer than
-`rows.LONG_ROW` are summed with compensation, so n stays small. The last steps are done in exact rationals, and
+`LONG_ROW` entries are summed with compensation, so n stays small. The last steps are done in exact rationals, and
 floats are rounded outward. The bounds are true for the stored float64 data read as exact rationals.
 """
 
@@ -26,8 +26,8 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.backups import Residual, backup
-from adalook.planning.policies import checked_policy, checked_values
+from adalook.planning.checks import checked_policy, checked_values
+from adalook.planning.lookahead.levels import Residual, backup
 
 LARGEST = float(np.finfo(float).max)
 
@@ -37,7 +37,7 @@ Ratio = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""
+    """Bounds: values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""
 
     values: FloatArray  # (S,)
     low: float
@@ -56,7 +56,7 @@ class Certificate:
 
 
 def rounding_bound(mdp: MDP, size: float) -> float:
-    """How far a computed T v − v can be from the exact one, for |v| <= size.
+    """Return how far a computed T v − v can be from the exact one, for |v| <= size.
 
     That is γₙ(|r| + (1 + γρ)|v|) with two operations more than a backup has; the last factor makes up for 1/(1 − nu)
     and for computing all this in floats, the last term for underflow.
@@ -66,7 +66,7 @@ def rounding_bound(mdp: MDP, size: float) -> float:
 
 
 def loss_bound(mdp: MDP, residual: Residual, greedy: bool) -> float:
-    """About `policy_loss`, in plain floats: what the loop watches; the last word is `from_residual`'s."""
+    """Return about `policy_loss`, in plain floats: what the loop watches; the last word is `from_residual`'s."""
     error = rounding_bound(mdp, residual.size)
     high = residual.high + error
     low = (residual.low if greedy else residual.own_low) - error
@@ -76,7 +76,7 @@ def loss_bound(mdp: MDP, residual: Residual, greedy: bool) -> float:
 
 
 def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
-    """Bounds from one backup of any values and any policy.
+    """Return bounds from one backup of any values and any policy.
 
     >>> import adalook as al, numpy as np
     >>> mdp = al.zoo.chain(n=3)
@@ -92,7 +92,9 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
 
 
 def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool) -> Certificate:
-    """Bounds from a backup that was made anyway. `greedy`: for the policy that attains T v, else for the given one.
+    """Return bounds from a backup that was made anyway.
+
+    With `greedy` for the policy that attains T v, otherwise for the given one.
 
     The second kind also holds for every policy that takes in each state either the given action or the greedy one.
     """
@@ -112,8 +114,9 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
 
 
 def _shift(change: float, error: float, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
-    """The constant that, added to v, makes it an upper (or lower) bound, given T v − v <= (or >=) change + error.
+    """Return the constant that, added to v, makes it an upper (or lower) bound.
 
+    Given is that T v − v <= (or >=) change + error.
     `keep` is 1 − γρ for the least and for the largest row sum.
     """
     (top, bottom), (more, parts) = change.as_integer_ratio(), error.as_integer_ratio()
@@ -123,16 +126,17 @@ def _shift(change: float, error: float, keep: tuple[Fraction, ...], upward: bool
 
 
 def _minus(one: Ratio, other: Ratio) -> Ratio:
+    """Return one − other."""
     return one[0] * other[1] - other[0] * one[1], one[1] * other[1]
 
 
 def _with_room(shift: float, size: float) -> float:
-    """A little more than the shift: adding it to values of at most this size may lose some to rounding."""
+    """Return a little more than the shift: adding it to values of at most this size may lose some to rounding."""
     return math.nextafter(shift + (size + abs(shift)) * 2.0**-50 + 1e-300, math.inf)
 
 
 def _up(x: Ratio) -> float:
-    """The least convenient float >= x: dividing whole numbers rounds to the nearest."""
+    """Return the least convenient float >= x: dividing whole numbers rounds to the nearest."""
     try:
         return math.nextafter(x[0] / x[1], math.inf)
     except OverflowError:
@@ -140,4 +144,5 @@ def _up(x: Ratio) -> float:
 
 
 def _down(x: Ratio) -> float:
+    """Return the largest convenient float <= x."""
     return -_up((-x[0], x[1]))

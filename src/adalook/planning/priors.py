@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.errors import ArgumentError
+from adalook._validation import integer
 from adalook.mdp.aggregation import aggregate
 from adalook.mdp.model import MDP
 from adalook.planning.queries import Queries
@@ -37,7 +37,7 @@ class Prior:
 
 
 def exact(mdp: MDP) -> Prior:
-    """V* itself: for experiments that ask what a perfect prior is worth.
+    """Return V* itself: for experiments that ask what a perfect prior is worth.
 
     >>> import adalook as al
     >>> al.priors.exact(al.zoo.chain(n=3)).values.round(3)
@@ -48,24 +48,21 @@ def exact(mdp: MDP) -> Prior:
 
 
 def few_iterations(mdp: MDP, n: int, *, initial_policy: Any = None) -> Prior:
-    """The values after n iterations of PI."""
-    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-        raise ArgumentError("few_iterations: n is wrong", expected="a whole number >= 1", got=repr(n))
-    solution = _finished(
-        solve(mdp, PolicyIteration(), initial_policy=initial_policy, tolerance=0.0, max_iterations=int(n))
-    )
+    """Return the values after n iterations of PI."""
+    n = integer(1).validate("few_iterations: n", n)
+    solution = _finished(solve(mdp, PolicyIteration(), initial_policy=initial_policy, tolerance=0.0, max_iterations=n))
     return Prior(solution.values, solution.queries)
 
 
 def aggregation(mdp: MDP, groups: Any) -> Prior:
-    """The optimal values of the aggregated model, lifted: see `al.aggregate`. PI solves it, as in the paper."""
+    """Return the optimal values of the aggregated model, lifted (see `al.aggregate`); PI solves it, as in the paper."""
     small, lift = aggregate(mdp, groups)
     solution = _finished(solve(small, PolicyIteration(), tolerance=0.0))
     return Prior(lift(solution.values), solution.queries, model_reads=mdp.num_pairs)
 
 
 def _finished(solution: Solution) -> Solution:
-    """Half a prior would pass for a whole one: Ctrl-C stops here."""
+    """Raise KeyboardInterrupt if Ctrl-C stopped the solve: half a prior would pass for a whole one."""
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return solution

@@ -6,11 +6,13 @@ Improvement, three ways to count the same lookahead:
     root    distinct (state, action) within one root's tree: a search that remembers what it has seen below this root
     shared  distinct (state, action, level) over all roots of an iteration: dynamic programming
 
-A hub (a wide shared row, such as a random relocation) is one query and is not expanded. A wave (WLPI) consists of
-one-step backups on stored values, so its cost is the same under all three.
+A shared row (such as a random relocation) is one query and is not expanded. A wavefront (WLPI) consists of one-step
+backups on stored values, so its cost is the same under all three; so is that of backups in place.
 
 Evaluation, two ways: `exact` counts S for a direct solve and S for every sweep; `simulated` counts a rollout of the
 effective horizon ⌈1/(1−γ)⌉ from every state.
+
+All of this is counted when it is asked for: counting trees can take longer than solving.
 """
 
 from __future__ import annotations
@@ -23,37 +25,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook._arrays import BoolArray, IntArray
-from adalook.planning import query_kernels
+from adalook._jit import compiled
+from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, is_deterministic, is_stochastic, row_of
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
 CONVENTIONS = ("tree", "root", "shared")
-EVERY_STATE = None
+EVALUATION_CONVENTIONS = ("exact", "simulated")
 
 
 @dataclass(frozen=True)
-class Search:
-    """A lookahead of one depth from some states (None: from every state)."""
+class LookaheadRoots:
+    """States that look ahead to one depth (None: every state)."""
 
     depth: int
-    states: IntArray | None = EVERY_STATE
+    states: IntArray | None = None
 
 
-class Improvement(Mapping[str, int]):
-    """Queries of one iteration's lookahead by convention, counted when asked for: counting trees can take longer
-    than solving.
-    """
+@dataclass(eq=False, repr=False)
+class LookaheadQueries(Mapping[str, int]):
+    """Queries of one iteration's lookahead by convention."""
 
-    def __init__(self, counter: Counter, searches: tuple[Search, ...], wave_pairs: int = 0) -> None:
-        self._counter, self._searches, self._wave_pairs = counter, searches, wave_pairs
-        self._known: dict[str, int] = {}
+    counter: QueryCounter
+    roots: tuple[LookaheadRoots, ...]
+    backed_up: int = 0
+    """(state, action) pairs of one-step backups, which cost the same under every convention."""
+    _known: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, convention: str) -> int:
         if convention not in CONVENTIONS:
             raise KeyError(f"{convention!r}: expected one of {', '.join(CONVENTIONS)}")
         if convention not in self._known:
-            self._known[convention] = self._counter.count(self._searches, convention) + self._wave_pairs
+            self._known[convention] = self.counter.count(self.roots, convention) + self.backed_up
         return self._known[convention]
 
     def __iter__(self) -> Iterator[str]:
@@ -63,28 +67,50 @@ class Improvement(Mapping[str, int]):
         return len(CONVENTIONS)
 
     def __repr__(self) -> str:
-        return f"Improvement({dict(self._known) or 'not counted yet'})"
+        return f"LookaheadQueries({self._known or 'not counted yet'})"
 
 
-class Total(Mapping[str, int]):
-    """The sum of several counts, convention by convention."""
+@dataclass(frozen=True, eq=False)
+class EvaluationQueries(Mapping[str, int]):
+    """Queries of one policy evaluation by convention."""
 
-    def __init__(self, parts: tuple[Mapping[str, int], ...], names: tuple[str, ...] = CONVENTIONS) -> None:
-        self._parts, self._names = parts, names
+    swept: int
+    """States updated by sweeps, S for a direct solve."""
+    num_states: int
+    discount: float
+    is_exact: bool
+    """Whether rollouts of the whole horizon stand for it; part of an evaluation is simulated by as many steps."""
 
     def __getitem__(self, convention: str) -> int:
-        if convention not in self._names:
-            raise KeyError(f"{convention!r}: expected one of {', '.join(self._names)}")
-        return sum(part[convention] for part in self._parts)
+        if convention not in EVALUATION_CONVENTIONS:
+            raise KeyError(f"{convention!r}: expected one of {', '.join(EVALUATION_CONVENTIONS)}")
+        simulated = convention == "simulated" and self.is_exact
+        return horizon(self.discount) * self.num_states if simulated else self.swept
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(EVALUATION_CONVENTIONS)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(EVALUATION_CONVENTIONS)
 
-    def __repr__(self) -> str:
-        return f"Total of {len(self._parts)} iterations, counted when asked for"
+
+@dataclass(frozen=True, eq=False)
+class TotalQueries(Mapping[str, int]):
+    """The sum of several counts, convention by convention."""
+
+    parts: tuple[Mapping[str, int], ...] = field(repr=False)
+    conventions: tuple[str, ...]
+
+    def __getitem__(self, convention: str) -> int:
+        if convention not in self.conventions:
+            raise KeyError(f"{convention!r}: expected one of {', '.join(self.conventions)}")
+        return sum(part[convention] for part in self.parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.conventions)
+
+    def __len__(self) -> int:
+        return len(self.conventions)
 
 
 @dataclass(frozen=True)
@@ -92,102 +118,106 @@ class Queries:
     """Queries of improvement["tree" | "root" | "shared"] and of evaluation["exact" | "simulated"]."""
 
     improvement: Mapping[str, int]
-    evaluation: Mapping[str, int] = field(default_factory=lambda: {"exact": 0, "simulated": 0})
+    evaluation: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(EVALUATION_CONVENTIONS, 0))
 
     def total(self, improvement: str = "root", evaluation: str = "simulated") -> int:
-        """Both together; the default is the headline of the paper's maze figure."""
+        """Return both together; the default is the headline of the paper's maze figure."""
         return self.improvement[improvement] + self.evaluation[evaluation]
 
     @classmethod
     def sum(cls, parts: tuple[Queries, ...]) -> Queries:
-        evaluation = {name: sum(part.evaluation[name] for part in parts) for name in ("exact", "simulated")}
-        return cls(Total(tuple(part.improvement for part in parts)), evaluation)
+        """Return the queries of several iterations together."""
+        return cls(
+            TotalQueries(tuple(part.improvement for part in parts), CONVENTIONS),
+            TotalQueries(tuple(part.evaluation for part in parts), EVALUATION_CONVENTIONS),
+        )
 
 
 def horizon(discount: float) -> int:
-    """⌈1/(1−γ)⌉, the effective horizon; guarded so that γ = 0.98 gives 50 and not 51."""
+    """Return ⌈1/(1−γ)⌉, the effective horizon; guarded so that γ = 0.98 gives 50 and not 51."""
     return max(1, math.ceil(1.0 / (1.0 - discount) * (1.0 - 1e-9)))
 
 
-class Counter:
-    """Counts searches on one model; remembers per depth what every state's tree costs."""
+@dataclass
+class QueryCounter:
+    """Counts lookahead on one model; remembers per depth what every state's tree costs."""
 
-    def __init__(self, mdp: MDP) -> None:
-        self._mdp = mdp
-        self._trees: list[IntArray] = []
-        self._balls: dict[int, IntArray] = {}
+    mdp: MDP
+    _trees: list[IntArray] = field(default_factory=list)
+    _balls: dict[int, IntArray] = field(default_factory=dict)
 
-    def count(self, searches: tuple[Search, ...], convention: str) -> int:
+    def count(self, roots: tuple[LookaheadRoots, ...], convention: str) -> int:
+        """Return the queries of one iteration's lookahead under a convention."""
         if convention == "shared":
-            return self._shared(searches)
+            return self._shared(roots)
         if convention == "tree":
-            return sum(_exact_sum(self._pick(self._tree(search.depth), search)) for search in searches)
-        deepest = np.zeros(self._mdp.num_states, np.int64)
-        for search in searches:
-            where = slice(None) if search.states is None else search.states
-            deepest[where] = np.maximum(deepest[where], search.depth)
-        return sum(self._roots(np.flatnonzero(deepest == d), int(d)) for d in np.unique(deepest[deepest > 0]))
+            return sum(_exact_sum(self._pick(self._tree(group.depth), group)) for group in roots)
+        deepest = np.zeros(self.mdp.num_states, np.int64)
+        for group in roots:
+            where = slice(None) if group.states is None else group.states
+            deepest[where] = np.maximum(deepest[where], group.depth)
+        return sum(self._below(np.flatnonzero(deepest == d), int(d)) for d in np.unique(deepest[deepest > 0]))
 
     @staticmethod
-    def _pick(per_state: IntArray, search: Search) -> IntArray:
-        return per_state if search.states is None else per_state[search.states]
+    def _pick(per_state: IntArray, group: LookaheadRoots) -> IntArray:
+        """Return the entries of a group's states."""
+        return per_state if group.states is None else per_state[group.states]
 
     @property
     def _offered(self) -> IntArray:
+        """(S,) actions on offer."""
         return self._tree(1)
 
     def _tree(self, depth: int) -> IntArray:
-        """(S,) nodes of every state's tree of this depth; Python's big integers where int64 would overflow."""
-        mdp = self._mdp
+        """Return (S,) nodes of every state's tree of this depth; Python's big integers where int64 would overflow."""
+        mdp = self.mdp
         if not self._trees:
             self._trees.append(mdp.offered.sum(axis=1))
         while len(self._trees) < depth:
             last = self._trees[-1]
-            width = max(1, int(np.diff(mdp.rows.indptr)[mdp.rows.num_shared :].max(initial=1)))
-            if last.dtype == object or int(last.max()) * mdp.num_actions * width > 2**62:
+            if last.dtype == object or int(last.max()) * mdp.num_actions * max(1, mdp.longest_row) > 2**62:
                 self._trees.append(self._big_tree(last.astype(object)))
                 continue
             deeper = np.empty(mdp.num_states, np.int64)
-            query_kernels.tree_pairs(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared, last, deeper)
+            _count_trees(mdp.arrays, last, deeper)
             self._trees.append(deeper)
         return self._trees[depth - 1]
 
     def _big_tree(self, shallower: IntArray) -> IntArray:
-        mdp = self._mdp
-        row_sums = np.zeros(mdp.rows.num_rows, object)
-        for row in range(mdp.rows.num_shared, mdp.rows.num_rows):
-            row_sums[row] = shallower[mdp.rows.indices[mdp.rows.indptr[row] : mdp.rows.indptr[row + 1]]].sum()
+        """Return nodes of trees one level deeper, as Python's big integers."""
+        mdp, rows = self.mdp, self.mdp.rows
+        row_sums = np.zeros(rows.num_rows, object)
+        for row in range(rows.num_shared, rows.num_rows):
+            row_sums[row] = shallower[rows.indices[rows.indptr[row] : rows.indptr[row + 1]]].sum()
         total = self._offered.astype(object)
         for a in range(mdp.num_actions):
             code = mdp.codes[:, a]
-            certain, stochastic = code >= 0, code < -1
-            total[certain] += shallower[code[certain]]
-            total[stochastic] += row_sums[-2 - code[stochastic]]
+            deterministic, stochastic = is_deterministic(code), is_stochastic(code)
+            total[deterministic] += shallower[code[deterministic]]
+            total[stochastic] += row_sums[row_of(code[stochastic])]
         return total
 
-    def _roots(self, states: IntArray, depth: int) -> int:
-        """Distinct pairs below each of `states`, summed; computed once per state and depth."""
-        mdp = self._mdp
+    def _below(self, states: IntArray, depth: int) -> int:
+        """Return the distinct pairs below each of `states`, summed; computed once per state and depth."""
+        mdp = self.mdp
         known = self._balls.setdefault(depth, np.full(mdp.num_states, -1, np.int64))
         missing = states[known[states] < 0]
         if len(missing):
             counts = np.empty(len(missing), np.int64)
-            stamp, queue = np.zeros(mdp.num_states, np.int64), np.empty(mdp.num_states, np.int64)
-            graph = (mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared)
-            query_kernels.ball_pairs(*graph, self._offered, missing, depth, stamp, queue, counts)
+            _count_pairs_below(mdp.arrays, self._offered, missing, depth, counts)
             known[missing] = counts
         return int(known[states].sum())
 
-    def _shared(self, searches: tuple[Search, ...]) -> int:
-        """Level k of a tree of depth h needs T^k at the states h − k steps from its root."""
-        mdp = self._mdp
+    def _shared(self, roots: tuple[LookaheadRoots, ...]) -> int:
+        """Return the distinct (state, action, level): T^k of a tree of depth h is needed h − k steps from its root."""
+        mdp = self.mdp
         total = 0
         need: BoolArray = np.zeros(mdp.num_states, bool)
-        by_depth = {search.depth: search for search in searches}
+        by_depth = {group.depth: group for group in roots}
         for level in range(max(by_depth, default=0), 0, -1):
             deeper, need = need, np.zeros(mdp.num_states, bool)
             if deeper.any():
-                query_kernels.expand(mdp.codes, mdp.rows.indptr, mdp.rows.indices, mdp.rows.num_shared, deeper, need)
+                _mark_successors(mdp.arrays, deeper, need)
             if level in by_depth:
                 states = by_depth[level].states
                 need[slice(None) if states is None else states] = True
@@ -196,7 +226,80 @@ class Counter:
 
 
 def _exact_sum(counts: IntArray) -> int:
-    """Their sum, which may be beyond 64 bits although none of them is."""
+    """Return their sum, which may be beyond 64 bits although none of them is."""
     if counts.dtype == object or len(counts) * int(counts.max(initial=0)) > np.iinfo(np.int64).max:
         return sum(counts.tolist())
     return int(counts.sum())
+
+
+@compiled
+def _mark_successors(model: ModelArrays, member: BoolArray, out: BoolArray) -> None:
+    """Mark in `out` every successor of a member state that is not reached through a shared row."""
+    num_states, num_actions = model.codes.shape
+    for s in range(num_states):
+        if member[s]:
+            for a in range(num_actions):
+                code = model.codes[s, a]
+                row = row_of(code)
+                if is_deterministic(code):
+                    out[code] = True
+                elif row >= model.num_shared:
+                    for k in range(model.indptr[row], model.indptr[row + 1]):
+                        out[model.indices[k]] = True
+
+
+@compiled
+def _count_pairs_below(model: ModelArrays, offered: IntArray, roots: IntArray, depth: int, out: IntArray) -> None:
+    """Write the distinct (state, action) pairs in the tree of `depth` levels below each root, without shared rows."""
+    num_states, num_actions = model.codes.shape
+    stamp, queue = np.zeros(num_states, np.int64), np.empty(num_states, np.int64)
+    for i in range(len(roots)):
+        mark = i + 1
+        stamp[roots[i]] = mark
+        queue[0] = roots[i]
+        head, tail = 0, 1
+        total = 0
+        for level in range(depth):
+            end = tail
+            while head < end:
+                s = queue[head]
+                head += 1
+                total += offered[s]
+                if level == depth - 1:
+                    continue
+                for a in range(num_actions):
+                    code = model.codes[s, a]
+                    row = row_of(code)
+                    if is_deterministic(code):
+                        if stamp[code] != mark:
+                            stamp[code] = mark
+                            queue[tail] = code
+                            tail += 1
+                    elif row >= model.num_shared:
+                        for k in range(model.indptr[row], model.indptr[row + 1]):
+                            p = model.indices[k]
+                            if stamp[p] != mark:
+                                stamp[p] = mark
+                                queue[tail] = p
+                                tail += 1
+        out[i] = total
+
+
+@compiled
+def _count_trees(model: ModelArrays, shallower: IntArray, out: IntArray) -> None:
+    """Write Σ_a (1 + Σ_s' shallower(s')): nodes of trees one level deeper, shared rows not expanded."""
+    num_states, num_actions = model.codes.shape
+    for s in range(num_states):
+        total = 0
+        for a in range(num_actions):
+            code = model.codes[s, a]
+            row = row_of(code)
+            if code == NOT_OFFERED:
+                continue
+            total += 1
+            if is_deterministic(code):
+                total += shallower[code]
+            elif row >= model.num_shared:
+                for k in range(model.indptr[row], model.indptr[row + 1]):
+                    total += shallower[model.indices[k]]
+        out[s] = total

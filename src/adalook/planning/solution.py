@@ -1,4 +1,4 @@
-"""What a solve returns: values, policy, certificate, status, cost, and what happened on the way."""
+"""What `solve` returns: values, policy, certificate, status, cost, and what happened on the way."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ class Iteration:
     """
 
     evaluation: str
-    """How the policy was evaluated."""
+    """How the policy was evaluated: "functional graph", "sweeps", "sparse LU", "BiCGSTAB", "in-place MPI" or "none"."""
+    sweeps: float
+    """Sweeps over all states, 1 for a direct solve; broken where only some of the states were swept."""
+    improvement: str
+    """How it was improved: "one step", "3 steps", "wavefront", "threshold" or "quantiles"."""
     changed: int
     """States whose action changed."""
     policy_loss: float
@@ -100,6 +104,13 @@ class Solution:
         return Queries.sum(tuple(iteration.queries for iteration in self.trace))
 
     @property
+    def ways(self) -> tuple[str, ...]:
+        """What was done, each once in order of appearance: how policies were evaluated, and how those improved were."""
+        evaluations = [iteration.evaluation for iteration in self.trace]
+        improvements = [iteration.improvement for iteration in self.trace if iteration.changed]
+        return tuple(dict.fromkeys(evaluations + improvements))
+
+    @property
     def lower(self) -> FloatArray:
         """(S,) certified: lower <= V*."""
         return self.certificate.lower
@@ -116,17 +127,21 @@ class Solution:
 
     @property
     def converged(self) -> bool:
+        """Whether the solve ended by itself: see Status.CONVERGED."""
         return self.status is Status.CONVERGED
 
     @property
     def certified(self) -> bool:
-        """Whether policy_loss is within the tolerance. False on a converged solution means that float64 cannot certify
-        as much: no action can be improved beyond the error of the values.
+        """Whether policy_loss is within the tolerance.
+
+        False on a converged solution means that float64 cannot certify as much: no action can be improved beyond the
+        error of the values.
         """
         return self.policy_loss <= self.tolerance
 
     def __repr__(self) -> str:
         return (
-            f"Solution({self.method}, {self.status.value} after {self.iterations} iterations, "
+            f"Solution({self.method}: {', '.join(self.ways)}; "
+            f"{self.status.value} after {self.iterations} iterations, "
             f"policy_loss <= {self.policy_loss:.2g})"
         )

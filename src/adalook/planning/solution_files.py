@@ -1,4 +1,4 @@
-"""A solution on disk: `solution.npz` with what there is per state, `solution.json` with everything else.
+"""Solution files: `solution.npz` with what there is per state, `solution.json` with everything else.
 
 Both are plain data: no pickle, so reading them cannot run code. Each is written to a temporary file, synced and then
 moved into place, so a failure leaves the previous file whole; the JSON is written last and carries the checksum of its
@@ -29,9 +29,9 @@ from adalook import __version__
 from adalook._arrays import IntArray
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.policies import checked_policy, myopic_policy
 from adalook.planning.queries import Queries
 from adalook.planning.solution import Iteration, Solution
+from adalook.planning.solve import starting_policy
 from adalook.storage.files import atomic_write, make_directory
 
 FORMAT = "adalook solution"
@@ -175,8 +175,7 @@ def _trace_states(solution: Solution, mdp: MDP, initial_policy: Any) -> dict[str
     trace, most_frames = solution.trace, MOST_TRACED // mdp.num_states
     if mdp.layout is None or not trace or trace[-1].values is None or not most_frames:
         return {}
-    given = initial_policy is not None
-    start = checked_policy(mdp, initial_policy, "initial_policy") if given else myopic_policy(mdp)
+    start = starting_policy(mdp, initial_policy)
     frames = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), most_frames)).round().astype(np.int64))
     return {
         "frames": frames,
@@ -197,6 +196,8 @@ def _trace(solution: Solution, counted: bool) -> list[dict[str, Any]]:
 def _pass(iteration: Iteration, counted: bool) -> dict[str, Any]:
     return {
         "evaluation": iteration.evaluation,
+        "sweeps": float(iteration.sweeps),
+        "improvement": iteration.improvement,
         "changed": int(iteration.changed),
         "policy_loss": _number(iteration.policy_loss),
         "max_depth": int(iteration.max_depth),

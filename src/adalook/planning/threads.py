@@ -1,4 +1,4 @@
-"""Large backups and sweeps split over the cores.
+"""Large backups and sweeps are split over the cores.
 
 Kernels run without Python's lock, so plain threads do. Every state's result is computed the same way whatever the
 number of threads, and extremes do not depend on order: the answer is the same, bit for bit.
@@ -15,48 +15,44 @@ from typing import Any
 
 from adalook.errors import ArgumentError
 
-LEAST_ENTRIES = 1_000_000
+MIN_ENTRIES = 1_000_000
 """Below this many entries, starting threads costs more than it saves."""
 
-MOST_THREADS = 64
+MAX_THREADS = 64
 
 _pool: ThreadPoolExecutor | None = None
 
 
-def worthwhile(entries: int) -> bool:
-    """Whether a pass over this many entries should be split."""
-    return entries >= LEAST_ENTRIES and count() > 1
-
-
 def count() -> int:
-    """Threads to use: ADALOOK_THREADS, or one per core that this process may use."""
+    """Return the number of threads to use: ADALOOK_THREADS, or one per core that this process may use."""
     wish = os.environ.get("ADALOOK_THREADS", "")
     if wish:
-        if not (wish.isascii() and wish.isdigit() and 1 <= int(wish) <= MOST_THREADS):
-            raise ArgumentError(
-                "ADALOOK_THREADS is wrong", expected=f"a whole number 1..{MOST_THREADS}", got=repr(wish)
-            )
+        if not (wish.isascii() and wish.isdigit() and 1 <= int(wish) <= MAX_THREADS):
+            raise ArgumentError("ADALOOK_THREADS is wrong", expected=f"a whole number 1..{MAX_THREADS}", got=repr(wish))
         return int(wish)
     if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    return min(os.cpu_count() or 1, MOST_THREADS)
+        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+    return min(os.cpu_count() or 1, MAX_THREADS)
 
 
 def split(kernel: Callable[..., Any], size: int, arguments: tuple[Any, ...]) -> list[Any]:
     """Call kernel(*arguments, first, last) on equal parts of range(size); returns what the parts returned."""
     global _pool
+    parts = count()
+    if parts == 1:
+        return [kernel(*arguments, 0, size)]
     if _pool is None:
-        _pool = ThreadPoolExecutor(count(), thread_name_prefix="adalook")
-    edges = [size * i // count() for i in range(count() + 1)]
-    parts = [_pool.submit(kernel, *arguments, first, last) for first, last in pairwise(edges)]
-    return [part.result() for part in parts]
+        _pool = ThreadPoolExecutor(parts, thread_name_prefix="adalook")
+    edges = [size * i // parts for i in range(parts + 1)]
+    calls = [_pool.submit(kernel, *arguments, first, last) for first, last in pairwise(edges)]
+    return [call.result() for call in calls]
 
 
-def _forget() -> None:
-    """A forked child has no threads: let it start its own."""
+def _forget_pool() -> None:
+    """Let a forked child, which has none of its parent's threads, start its own."""
     global _pool
     _pool = None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_forget_pool)

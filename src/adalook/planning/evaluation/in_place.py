@@ -1,108 +1,366 @@
-"""Rough passes on local models: what WLPI does where no policy has a cheap exact evaluation.
+"""In-place modified policy iteration: values and an improved policy at once, on models whose transitions are local.
 
-On a grid with slippery moves every policy needs a linear solve, and near the start none is worth it. A pass is then
+On a grid with slippery moves every policy needs a linear solve, and near the start none is worth it. A round is then
 
-    sweep T_π in place, only where values still move  ->  back up every state  ->  improve in place, there and back
+    improve in place, there and back  ->  sweep T_π in place, only where values still move
 
 as in modified policy iteration, with sweeps that grow as fewer actions change. In place, one sweep carries news across
-the whole grid in the direction of the sweep; there and back covers both. The first pass improves and sweeps in rounds,
-as long as many actions change or ever fewer; a policy that has settled is evaluated to the end. The full backup is what
-the certificate and the choice of the next sweeps rest on. Random graphs, where news travels everywhere in a few steps
-anyway, are left to plain sweeps with a constant shift (`evaluation`).
+the whole grid in the direction of the sweep; there and back covers both. At first, rounds go on as long as many actions
+change or ever fewer; from then on a full backup T v between rounds tells how far there is to go, and shifts the values
+by a constant where all of them move one way. A policy that has settled is evaluated to the end.
+Random graphs, where news travels everywhere in a few steps anyway, are left to plain sweeps with a constant shift.
 
-The passes are compiled as one loop: on small models a pass takes microseconds.
+The rounds are compiled as one loop: on small models a round takes microseconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from adalook._arrays import FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._jit import compiled, inlined
+from adalook.mdp.transitions import ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.certificate import rounding_bound
-from adalook.planning.evaluation import in_place_kernels as rough_kernels
-from adalook.planning.lookahead.backups import Residual, table
+from adalook.planning.lookahead.kernels import (
+    backup_range,
+    count_different,
+    gather_front,
+    greedy,
+    index,
+    shared_expectations,
+)
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
+NAME = "in-place MPI"
+
 LOCAL_GROWTH = 12.0
 """Models whose neighbourhoods grow more than this from one step to three are not local."""
-FOLLOW_STATES = 4_000
+ACTIVE_SET_STATES = 4_000
 """Smaller models are swept whole: finding out who leads to what changed would take longer."""
-MOST_PASSES = 16
-IN_PLACE = 2
-"""Improvements in place per round: there and back."""
+
+MAX_ROUNDS = 16
+MAX_WORK = 10_000_000
+"""Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
+MAX_FIRST_ROUNDS = 8
+"""Rounds before the first full backup, which go on as long as many actions change."""
+MAX_SWEEPS = 30.0
+"""A round sweeps as often as there are states per action that changed, but no more than this …"""
+PARTIAL_SHARE = 0.01
+"""… or until a sweep changes values by no more than this share of what the last full backup changed."""
+FEW = 8
+"""Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
+VERY_FEW = 32
+"""On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
+states changed, and ever fewer."""
+NO_ACTION = -1
 
 
-class RoughPass(NamedTuple):
-    """One pass: residual of its backup, states changed and swept, rounds of improvement in place, arrays if kept."""
+class Improved(NamedTuple):
+    """Where a batch of rounds has come to."""
 
-    residual: Residual
-    changed: int
-    swept: int
+    values: FloatArray  # (S,)
+    policy: IntArray
+    """(S,) the policy that the values are of, as far as they were swept."""
     rounds: int
-    values: FloatArray | None
-    policy: IntArray | None
+    swept: int
+    """States updated by sweeps."""
+    backups: int
+    """Backups of every state, in place or not."""
 
 
-@dataclass
-class RoughRun:
-    """Passes in progress on one model."""
+class Goal(NamedTuple):
+    """When the values are good enough."""
 
-    mdp: MDP
-    tolerance: float
-    coarse: float = np.inf
+    sweep_tol: float
+    """A policy that has settled is swept until no state changes by more than this."""
+    span_tol: float
+    """Enough is a span of T v − v of at most this, rounding included."""
+    least_error: float
+    """The rounding of T v − v is at most this …"""
+    error_per_size: float
+    """… plus this times max|v|."""
 
-    def advance(
-        self, values: FloatArray, policy: IntArray, most: int, keep: bool
-    ) -> tuple[list[RoughPass], FloatArray, FloatArray, IntArray]:
-        """Up to `most` passes from values and policy (S,): (passes, last values, T of these, its greedy policy)."""
-        mdp = self.mdp
-        n, most = mdp.num_states, min(most, MOST_PASSES)
-        values, policy = values.copy(), policy.copy()
-        best, action = np.empty_like(values), np.empty_like(policy)
-        figures = np.empty((most, 8))
-        all_values, all_policies = np.empty((most if keep else 0, n)), np.empty((most if keep else 0, n), policy.dtype)
-        span = self.tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
-        constant = rounding_bound(mdp, 0.0)
-        if n >= FOLLOW_STATES:
-            start, sources = mdp.predecessors.start, mdp.predecessors.sources
+
+def is_local(mdp: MDP) -> bool:
+    """Return whether transitions lead to near states, so that sweeping in place carries news far."""
+    return mdp.growth <= LOCAL_GROWTH
+
+
+def iterate_in_place(mdp: MDP, values: FloatArray, policy: IntArray, tolerance: float, partial_span: float) -> Improved:
+    """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
+
+    Args:
+        mdp: the model.
+        values: (S,) where to start from.
+        policy: (S,) likewise.
+        tolerance: on the policy's loss.
+        partial_span: span of the last full backup's change.
+    """
+    values, policy = values.copy(), policy.copy()
+    span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
+    least_error = rounding_bound(mdp, 0.0)
+    # A sweep that changes values by at most a third of the span leaves T_π v − v a span of at most 2γ times that.
+    goal = Goal(span / 3.0, span * 0.99, least_error, rounding_bound(mdp, 1.0) - least_error)
+    if mdp.num_states >= ACTIVE_SET_STATES:
+        predecessors = mdp.predecessors
+    else:
+        nobody: IntArray = np.empty(0, mdp.codes.dtype)
+        predecessors = Predecessors(nobody, nobody, nobody)
+    rounds, swept, backups = _run_rounds(
+        mdp.arrays, predecessors, max(1, mdp.longest_row), values, policy, partial_span, goal
+    )
+    return Improved(values, policy, rounds, swept, backups)
+
+
+class PaddedRows(NamedTuple):
+    """The rows of a policy, all of one length: v(s) = reward(s) + Σ weight(s, k) v(successor(s, k)).
+
+    A sweep then has neither branches nor lookups.
+    """
+
+    reward: FloatArray  # (S,) takes in what is expected of shared rows
+    successor: IntArray  # (S, longest row)
+    weight: FloatArray  # (S, longest row) γ times probabilities, zero in the padding
+
+
+@compiled
+def _pad_rows(model: ModelArrays, shared: FloatArray, policy: IntArray, in_place: IntArray, padded: PaddedRows) -> None:
+    """Write a policy's rows; in_place (S,) remembers the actions whose rows are there already.
+
+    What is expected of shared rows changes with the values.
+    """
+    reward, successor, weight = padded
+    for s in range(len(policy)):
+        a = index(policy[s])
+        code = model.codes[s, a]
+        row = row_of(code)
+        is_shared = not is_deterministic(code) and row < len(shared)
+        if policy[s] == in_place[s] and not is_shared:
+            continue
+        in_place[s] = policy[s]
+        reward[s] = model.rewards[s, a]
+        used = 0
+        if is_deterministic(code):
+            successor[s, 0], weight[s, 0], used = code, model.discount, 1
+        elif is_shared:
+            reward[s] += model.discount * shared[index(row)]
         else:
-            start = sources = np.empty(0, mdp.codes.dtype)
-        passes, self.coarse = rough_kernels.rough_passes(
-            mdp.rewards,
-            mdp.codes,
-            *table(mdp),
-            mdp.rows.num_shared,
-            max(1, mdp.longest_row),
-            start,
-            sources,
-            mdp.discount,
-            values,
-            policy,
-            best,
-            action,
-            min(self.coarse, mdp.largest_reward),
-            span / 3.0,  # a sweep that changes values by at most this leaves T_π v − v a span of at most 2γ times it
-            span * 0.99,
-            constant,
-            rounding_bound(mdp, 1.0) - constant,
-            figures,
-            all_values,
-            all_policies,
-        )
-        made = [
-            RoughPass(
-                Residual(*line[:5]),
-                int(line[5]),
-                int(line[6]),
-                int(line[7]),
-                all_values[p] if keep else None,
-                all_policies[p] if keep else None,
-            )
-            for p, line in enumerate(figures[:passes].tolist())
-        ]
-        return made, values, best, action
+            for k in range(index(model.indptr[index(row)]), index(model.indptr[index(row + 1)])):
+                successor[s, index(used)], weight[s, index(used)] = model.indices[k], model.discount * model.data[k]
+                used += 1
+        for k in range(used, successor.shape[1]):
+            successor[s, index(k)], weight[s, index(k)] = s, 0.0
+
+
+@inlined
+def _swept_value(s: int, padded: PaddedRows, v: FloatArray) -> float:
+    """Return (T_π v)(s)."""
+    total: float = padded.reward[s]
+    for k in range(index(padded.successor.shape[1])):
+        total += padded.weight[s, k] * v[index(padded.successor[s, k])]
+    return total
+
+
+@compiled
+def _sweep_whole(padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float) -> tuple[int, bool]:
+    """Sweep T_π in place, there and back in turn, until no state changes by more than `target`, or `max_sweeps` times.
+
+    Returns (states updated, whether the target was reached).
+    """
+    num_states = index(len(v))
+    last = index(num_states - 1)
+    work, largest = 0, np.inf
+    forward = True
+    while largest > target and work < max_sweeps * len(v):
+        largest = 0.0
+        for i in range(num_states):
+            s = i if forward else last - i
+            new = _swept_value(s, padded, v)
+            change = abs(new - v[s])
+            largest = change if change > largest else largest
+            v[s] = new
+        work += len(v)
+        forward = not forward
+    return work, largest <= target
+
+
+@compiled
+def _sweep_all(padded: PaddedRows, v: FloatArray, target: float, forward: bool, moved: BoolArray) -> int:
+    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many."""
+    num_states = index(len(v))
+    last = index(num_states - 1)
+    count = 0
+    for i in range(num_states):
+        s = i if forward else last - i
+        new = _swept_value(s, padded, v)
+        far = abs(new - v[s]) > target
+        moved[s] = far
+        count += far
+        v[s] = new
+    return count
+
+
+@compiled
+def _sweep_some(padded: PaddedRows, v: FloatArray, target: float, front: IntArray, size: int, changed: IntArray) -> int:
+    """Do as `_sweep_all` for the first `size` states of `front`; lists who changed in `changed`."""
+    count = 0
+    for i in range(index(size)):
+        s = index(front[i])
+        new = _swept_value(s, padded, v)
+        changed[index(count)] = front[i]
+        count += abs(new - v[s]) > target
+        v[s] = new
+    return count
+
+
+class ActiveSet(NamedTuple):
+    """Scratch arrays of sweeps that visit only the predecessors of what changed."""
+
+    moved: BoolArray  # (S,)
+    changed: IntArray  # (S + 1,)
+    front: IntArray  # (S,)
+    stamp: IntArray  # (S,)
+
+
+@compiled
+def _sweep_active(
+    padded: PaddedRows,
+    predecessors: Predecessors,
+    v: FloatArray,
+    target: float,
+    max_sweeps: float,
+    active: ActiveSet,
+    mark: int,
+) -> tuple[int, bool, int]:
+    """Do as `_sweep_whole`, but once few states change, sweep only their predecessors.
+
+    Returns (states updated, whether the target was reached, last mark used in `active.stamp`).
+    """
+    num_states = len(v)
+    moved, changed, front, stamp = active
+    work, count = 0, num_states
+    forward = True
+    while count > 0 and work < max_sweeps * num_states:
+        if FEW * count > num_states:
+            count = _sweep_all(padded, v, target, forward, moved)
+            work += num_states
+            forward = not forward
+            if FEW * count <= num_states:
+                _list_moved(moved, changed)
+        else:
+            mark += 1
+            size = gather_front(predecessors, changed, count, stamp, mark, front)
+            count = _sweep_some(padded, v, target, front, size, changed)
+            work += size
+    return work, count == 0, mark
+
+
+@compiled
+def _list_moved(moved: BoolArray, changed: IntArray) -> None:
+    """List the marked states in `changed`."""
+    count = 0
+    for s in range(len(moved)):
+        if moved[s]:
+            changed[count] = s
+            count += 1
+
+
+@compiled
+def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray) -> None:
+    """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties."""
+    last = index(len(v) - 1)
+    for i in range(index(len(v))):
+        back = last - i
+        v[back], policy[back], _, _ = greedy(model, shared, v, back, policy[back])
+    for s in range(index(len(v))):
+        v[s], policy[s], _, _ = greedy(model, shared, v, s, policy[s])
+
+
+@inlined
+def _next_sweeps(different: int, num_states: int, partial_span: float, sweep_tol: float) -> tuple[float, float]:
+    """Return (most sweeps, change that no longer matters) after so many actions changed.
+
+    The fewer, the better the values are worth knowing; a policy that has settled is evaluated to the end.
+    """
+    sweeps = min(MAX_SWEEPS, num_states / max(different, 1))
+    return sweeps, sweep_tol if different == 0 else max(sweep_tol, PARTIAL_SHARE * partial_span)
+
+
+@compiled
+def _run_rounds(
+    model: ModelArrays,
+    predecessors: Predecessors,
+    longest_row: int,
+    v: FloatArray,
+    policy: IntArray,
+    partial_span: float,
+    goal: Goal,
+) -> tuple[int, int, int]:
+    """Improve v and policy (S,) in place, round by round; see the module. Returns (rounds, states swept, backups)."""
+    num_states, num_actions = model.codes.shape
+    whole = len(predecessors.sources) == 0
+    shared, best, action = np.empty(model.num_shared), np.empty_like(v), np.empty_like(policy)
+    padded = PaddedRows(
+        np.empty(num_states),
+        np.empty((num_states, longest_row), model.codes.dtype),
+        np.empty((num_states, longest_row)),
+    )
+    active = ActiveSet(
+        np.empty(num_states, np.bool_),
+        np.empty(num_states + 1, model.codes.dtype),
+        np.empty(num_states, model.codes.dtype),
+        np.zeros(num_states, np.int32),
+    )
+    before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
+    mark, rounds, swept, backups = 0, 0, 0, 0
+    different = num_states
+    settling = True
+    shared_expectations(model, v, shared)
+    while True:
+        if settling:
+            # Before the first full backup: improve as long as many actions change, or ever fewer.
+            before[:] = policy
+            _improve_there_and_back(model, shared, v, policy)
+            previous, different = different, count_different(before, policy)
+            rounds += 1
+            backups += 2
+            fading = 2 * different < previous
+            settled = fading and VERY_FEW * different <= num_states and whole
+            settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
+            left = 0 if settled else different  # what fades so fast will be gone by the next round
+            max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
+        shared_expectations(model, v, shared)
+        _pad_rows(model, shared, policy, in_place, padded)
+        if whole:
+            work, reached = _sweep_whole(padded, v, target, max_sweeps)
+        else:
+            work, reached, mark = _sweep_active(padded, predecessors, v, target, max_sweeps, active, mark)
+        swept += work
+        if settling:
+            continue
+        spent = num_states * num_actions * backups + swept
+        if (reached and target == goal.sweep_tol) or rounds >= MAX_ROUNDS or spent >= MAX_WORK:
+            return rounds, swept, backups
+        shared_expectations(model, v, shared)
+        low, high, _, _, size = backup_range(model, shared, v, policy, best, action, 0, num_states)
+        backups += 1
+        rounds += 1
+        error = goal.least_error + goal.error_per_size * size
+        if high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error:
+            return rounds, swept, backups
+        partial_span = high - low
+        # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
+        common = low if low > 0.0 else (high if high < 0.0 else 0.0)
+        before[:] = policy
+        for s in range(num_states):
+            v[s] = best[s] + model.discount / (1.0 - model.discount) * common
+            policy[s] = action[s]
+        if count_different(before, policy) > 0:
+            _improve_there_and_back(model, shared, v, policy)
+            backups += 2
+        different = count_different(before, policy)
+        max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)

@@ -1,15 +1,18 @@
-"""Compiled loops of planning: pure functions over arrays, S states and A actions.
+"""Compiled loops of lookahead: pure functions over arrays, for S states and A actions.
 
-Common arguments: rewards (S, A); codes (S, A) and the table of rows (indptr, indices, data) as in `mdp.rows`;
-hub (hubs,) the expectation of each hub row; v (S,) values; policy (S,) actions; discount.
+`model` is a model's `ModelArrays`; v (S,) values; policy (S,) actions; shared (rows,) the expectation of each shared
+row under v. Where only the rows of one policy are needed, its `PolicyRows` do as `model`: the fields have one name.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled, inlined
-from adalook.mdp.transitions import LONG_ROW
+from adalook.mdp.transitions import LONG_ROW, NOT_OFFERED, is_deterministic, row_of
 
 index = np.uintp
 """Indices are made unsigned in hot loops: a signed one is checked for Python's "from the end" at every access, which
@@ -17,19 +20,19 @@ doubles the time of a sweep."""
 
 
 @inlined
-def expectation(indptr, indices, data, row, v):
-    """Σ p v over one row; long rows are summed with compensation (Neumaier)."""
-    start, stop = index(indptr[index(row)]), index(indptr[index(row + 1)])
+def expectation(model, row, v):
+    """Return Σ p v over one row; long rows are summed with compensation (Neumaier)."""
+    start, stop = index(model.indptr[index(row)]), index(model.indptr[index(row + 1)])
     total = 0.0
     lost = 0.0
     if stop - start <= index(LONG_ROW):
         k = start
         while k < stop:  # where `range` is unrolled by eight, which rows of two or three are too short for
-            total += data[k] * v[index(indices[k])]
+            total += model.data[k] * v[index(model.indices[k])]
             k += index(1)
     else:
         for k in range(start, stop):
-            x = data[k] * v[index(indices[k])]
+            x = model.data[k] * v[index(model.indices[k])]
             t = total + x
             lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
             total = t
@@ -37,27 +40,27 @@ def expectation(indptr, indices, data, row, v):
 
 
 @compiled
-def hub_expectations(indptr, indices, data, v, hub):
-    """Fill hub (hubs,) with the expectation of each hub row under v."""
-    for row in range(len(hub)):
-        hub[row] = expectation(indptr, indices, data, row, v)
+def shared_expectations(model, v, shared):
+    """Fill shared (rows,) with the expectation of each shared row under v."""
+    for row in range(len(shared)):
+        shared[row] = expectation(model, row, v)
 
 
 @inlined
-def ahead(code, indptr, indices, data, hub, v):
-    """Expected value of the state that a transition code leads to."""
-    if code >= 0:
+def next_value(model, code, shared, v):
+    """Return the expected value of the state that a transition code leads to."""
+    if is_deterministic(code):
         result = v[index(code)]
-    elif -2 - code < len(hub):
-        result = hub[index(-2 - code)]
+    elif row_of(code) < len(shared):
+        result = shared[index(row_of(code))]
     else:
-        result = expectation(indptr, indices, data, -2 - code, v)
+        result = expectation(model, row_of(code), v)
     return result
 
 
 @inlined
-def greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, chosen):
-    """Best one-step return in state s: (value, action, value of the chosen action, actions on offer).
+def greedy(model, shared, v, s, chosen):
+    """Return the best one-step return in state s: (value, action, value of the chosen action, actions on offer).
 
     The chosen action wins ties. Choices are written as selections, not branches: which action wins is unpredictable,
     and a processor that guesses wrong waits.
@@ -65,12 +68,12 @@ def greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, chosen):
     top, own = -np.inf, -np.inf
     top_action = chosen
     count = 0
-    for a in range(codes.shape[1]):
-        code = codes[s, index(a)]
-        if code == -1:
+    for a in range(model.codes.shape[1]):
+        code = model.codes[s, index(a)]
+        if code == NOT_OFFERED:
             continue
         count += 1
-        q = rewards[s, index(a)] + discount * ahead(code, indptr, indices, data, hub, v)
+        q = model.rewards[s, index(a)] + model.discount * next_value(model, code, shared, v)
         top_action = a if q > top else top_action
         top = q if q > top else top
         own = q if a == chosen else own
@@ -78,14 +81,14 @@ def greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, chosen):
 
 
 @compiled
-def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best, action, first, last):
-    """T v and a greedy policy into best, action of states first..last-1; the policy's own action wins ties.
+def backup_range(model, shared, v, policy, best, action, first, last):
+    """Write T v and a greedy policy into best, action of states first..last-1; the policy's own action wins ties.
 
     Returns (min, max) of T v − v, (min, max) of T_π v − v, and max|v|.
     """
     low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
     for s in range(index(first), index(last)):
-        top, top_action, own, _ = greedy(rewards, codes, indptr, indices, data, hub, v, discount, s, policy[s])
+        top, top_action, own, _ = greedy(model, shared, v, s, policy[s])
         best[s] = top
         action[s] = top_action
         gain, drift, magnitude = top - v[s], own - v[s], abs(v[s])
@@ -98,18 +101,25 @@ def backup(rewards, codes, indptr, indices, data, hub, v, policy, discount, best
 
 
 @compiled
-def keep_gains(v, policy, switch, spread, best, action, changed):
-    """Undo every gain of at most `switch`; list the states whose gain exceeds `spread` in `changed`.
+def backup(model, v, policy, shared, best, action):
+    """Back up every state: `shared_expectations` and `backup_range` in one call."""
+    shared_expectations(model, v, shared)
+    return backup_range(model, shared, v, policy, best, action, 0, len(v))
+
+
+@compiled
+def keep_gains(v, policy, switch_tol, raise_tol, best, action, raised):
+    """Undo every gain of at most `switch_tol`; list the states whose gain exceeds `raise_tol` in `raised`.
 
     Returns (how many states switched, how many are listed).
     """
     switched = listed = 0
     for s in range(len(v)):
         gain = best[s] - v[s]
-        if gain > switch:
+        if gain > switch_tol:
             switched += 1
-            if gain > spread:
-                changed[listed] = s
+            if gain > raise_tol:
+                raised[listed] = s
                 listed += 1
         else:
             best[s] = v[s]
@@ -118,13 +128,13 @@ def keep_gains(v, policy, switch, spread, best, action, changed):
 
 
 @inlined
-def gather_front(start, sources, changed, num_changed, stamp, mark, front):
-    """List in `front`, once each, the predecessors of changed[:num_changed], stamped with `mark`; returns how many."""
+def gather_front(predecessors, raised, num_raised, stamp, mark, front):
+    """List in `front`, once each, the predecessors of raised[:num_raised], stamped with `mark`; returns how many."""
     size = 0
-    for i in range(num_changed):
-        s = changed[i]
-        for k in range(start[s], start[s + 1]):
-            p = sources[k]
+    for i in range(num_raised):
+        s = raised[i]
+        for k in range(predecessors.start[s], predecessors.start[s + 1]):
+            p = predecessors.sources[k]
             if stamp[p] != mark:
                 stamp[p] = mark
                 front[size] = p
@@ -132,103 +142,106 @@ def gather_front(start, sources, changed, num_changed, stamp, mark, front):
     return size
 
 
-@compiled
-def wave(
-    rewards,
-    codes,
-    indptr,
-    indices,
-    data,
-    hub,
-    start,
-    sources,
-    hub_users,
-    discount,
-    spread,
-    frozen,
-    levels,
-    budget,
-    widest,
-    level,
-    u,
-    action,
-    depth,
-    changed,
-    num_changed,
-    stamp,
-    front,
-    new_value,
-    new_action,
-    work,
-):
-    """Deepen u = T^level v by up to `levels` levels, backing up only predecessors of what changed.
+class WaveLimits(NamedTuple):
+    """What a wavefront must exceed to go on, and how far it may go."""
 
-    `changed[:num_changed]` holds the states raised at the last level. A level is begun only while the work of
-    all levels stays within `budget` (state, action) pairs and its front within `widest` states. `frozen` hubs
-    keep their expectation; others follow u and wake their users. `work[level]` gets the pairs backed up.
-    Returns (level, num_changed, whether a limit stopped it).
+    raise_tol: float
+    """A state's value is raised only by more than this."""
+    freeze_shared: bool
+    """Whether shared rows keep their expectation; otherwise they follow the values and wake their users."""
+    levels: int
+    budget: int
+    """(state, action) pairs of all levels."""
+    max_front: int
+    """States of one level."""
+
+
+class WaveState(NamedTuple):
+    """The arrays (S,) that a wavefront works on, in place."""
+
+    values: FloatArray
+    actions: IntArray
+    depth: IntArray
+    raised: IntArray
+    """The first `num_raised` are the states that the last level raised."""
+    shared: FloatArray
+    """(rows,) expectations of the shared rows."""
+    stamp: IntArray
+    """The last level whose front each state was part of, 0 at first."""
+    front: IntArray
+    """Scratch."""
+
+
+@compiled
+def wave(model, predecessors, limits, state, level, num_raised):
+    """Deepen values = T^level v, level by level, backing up only predecessors of what the last level raised.
+
+    A level is begun only while the work of all levels and its own front stay within the limits.
+    Returns (level, num_raised, pairs backed up, whether a limit stopped it).
     """
-    num_actions = codes.shape[1]
-    old_hub = hub.copy()
+    num_states, num_actions = model.codes.shape
+    values, actions, depth, raised, shared, stamp, front = state
+    frozen = limits.freeze_shared
+    previous = shared.copy()
+    new_value = np.empty(0 if frozen else num_states)
+    new_action = np.empty(0 if frozen else num_states, actions.dtype)
     spent = 0
-    while levels > 0 and num_changed > 0:
+    for _ in range(limits.levels):
+        if num_raised == 0:
+            break
         mark = level + 1
-        size = gather_front(start, sources, changed, num_changed, stamp, mark, front)
+        size = gather_front(predecessors, raised, num_raised, stamp, mark, front)
         if not frozen:
-            hub_expectations(indptr, indices, data, u, hub)
+            shared_expectations(model, values, shared)
             moved = False
-            for row in range(len(hub)):
-                moved |= hub[row] != old_hub[row]
-                old_hub[row] = hub[row]
+            for row in range(len(shared)):
+                moved |= shared[row] != previous[row]
+                previous[row] = shared[row]
             if moved:
-                for i in range(len(hub_users)):
-                    p = hub_users[i]
+                for i in range(len(predecessors.shared_row_users)):
+                    p = predecessors.shared_row_users[i]
                     if stamp[p] != mark:
                         stamp[p] = mark
                         front[size] = p
                         size += 1
-        if size > widest or spent + size * num_actions > budget:
-            return level, num_changed, True
-        pairs = 0
+        if size > limits.max_front or spent + size * num_actions > limits.budget:
+            return level, num_raised, spent, True
         level += 1
-        levels -= 1
-        num_changed = 0
+        num_raised = 0
         for i in range(size):
             s = index(front[i])
-            top, top_action, _, count = greedy(rewards, codes, indptr, indices, data, hub, u, discount, s, action[s])
-            pairs += count
+            top, top_action, _, count = greedy(model, shared, values, s, actions[s])
+            spent += count
             if frozen:
-                if top - u[s] > spread:
-                    u[s] = top
-                    action[s] = top_action
+                if top - values[s] > limits.raise_tol:
+                    values[s] = top
+                    actions[s] = top_action
                     depth[s] = level
-                    changed[num_changed] = front[i]
-                    num_changed += 1
+                    raised[num_raised] = front[i]
+                    num_raised += 1
             else:
                 new_value[i] = top
                 new_action[i] = top_action
-        spent += pairs
-        work[level] = pairs
         if frozen:
             continue
         for i in range(size):
             s = front[i]
-            if new_value[i] - u[s] > spread:
-                u[s] = new_value[i]
-                action[s] = new_action[i]
+            if new_value[i] - values[s] > limits.raise_tol:
+                values[s] = new_value[i]
+                actions[s] = new_action[i]
                 depth[s] = level
-                changed[num_changed] = s
-                num_changed += 1
-    return level, num_changed, False
+                raised[num_raised] = s
+                num_raised += 1
+    return level, num_raised, spent, False
 
 
 @compiled
-def myopic_policy(rewards, codes, policy):
-    """The offered action with the best immediate reward, the first one on ties."""
-    for s in range(index(codes.shape[0])):
+def myopic_policy(model, policy):
+    """Write the offered action with the best immediate reward, the first one on ties."""
+    for s in range(index(model.codes.shape[0])):
         best, top = -np.inf, 0
-        for a in range(codes.shape[1]):
-            reward = rewards[s, index(a)] if codes[s, index(a)] != -1 else -np.inf
+        for a in range(model.codes.shape[1]):
+            reward = model.rewards[s, index(a)] if model.codes[s, index(a)] != NOT_OFFERED else -np.inf
             top = a if reward > best else top
             best = reward if reward > best else best
         policy[s] = top
@@ -236,7 +249,7 @@ def myopic_policy(rewards, codes, policy):
 
 @compiled
 def count_different(one, other):
-    """How many entries differ."""
+    """Return how many entries differ."""
     count = 0
     for s in range(len(one)):
         count += one[s] != other[s]

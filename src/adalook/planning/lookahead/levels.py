@@ -1,12 +1,12 @@
 """Lookahead from one evaluated policy: W_k = T^k V^π, level by level.
 
-A level raises a state's value, and replaces its action, only when the gain exceeds `spread`; the action that a state
+A level raises a state's value, and replaces its action, only when the gain exceeds a tolerance; the action that a state
 ends with is therefore one that attains T^k V^π there, and the one it had before whenever that attains it too.
 This is what ends policy iteration on ties. Let e bound |v − V^π| and δ the rounding of one backup.
 
-* Level one: a gain above 2e + δ is a true advantage Q^π(s, a) − V^π(s) > 0.
-* Deeper levels: with c = (δ + 2e)/(1 − γ), Y = V^π + max(0, U − v − c) satisfies T_π' Y >= Y for the new policy π'
-  as long as deeper gains exceed c. Hence V^π' >= Y >= V^π, and strictly so wherever a level raised the value.
+* Level one: a gain above `switch_tol` = 2e + δ is a true advantage Q^π(s, a) − V^π(s) > 0.
+* Deeper levels: with c = `raise_tol` = (δ + 2e)/(1 − γ), Y = V^π + max(0, U − v − c) satisfies T_π' Y >= Y for the new
+  policy π' as long as deeper gains exceed c. Hence V^π' >= Y >= V^π, and strictly so wherever a level raised the value.
 
 So the values of successive policies rise and no policy comes back. (With depths that differ between neighbours, as
 in TLPI and QLPI, the second point fails: see `solve`.)
@@ -14,30 +14,71 @@ in TLPI and QLPI, the second point fails: see `solve`.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook.planning import threads
 from adalook.planning.lookahead import kernels
-from adalook.planning.lookahead.backups import Backup, backup, table
+from adalook.planning.lookahead.kernels import WaveLimits, WaveState
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
+MAX_LEVELS = 60_000
+"""No lookahead goes deeper: depths are kept in 16 bits."""
 UNLIMITED = 2**62
 
 
+class Residual(NamedTuple):
+    """What one backup of v tells: extremes of T v − v and of T_π v − v as computed, and max|v|."""
+
+    low: float
+    high: float
+    own_low: float
+    own_high: float
+    size: float
+
+    @property
+    def span(self) -> float:
+        """Largest less smallest entry of T v − v."""
+        return self.high - self.low
+
+
+class Backup(NamedTuple):
+    """One backup of every state: T v, the actions that attain it, and the residual."""
+
+    values: FloatArray  # (S,)
+    actions: IntArray  # (S,)
+    shared: FloatArray  # (rows,) expectation of each shared row under v
+    residual: Residual
+
+
+def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
+    """Back up every state once; where the policy's own action is among the best, it is the one kept."""
+    best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    model = mdp.arrays
+    if mdp.num_pairs + len(model.indices) < threads.MIN_ENTRIES:
+        return Backup(best, action, shared, Residual(*kernels.backup(model, values, policy, shared, best, action)))
+    kernels.shared_expectations(model, values, shared)
+    arguments = (model, shared, values, policy, best, action)
+    low, high, own_low, own_high, size = zip(
+        *threads.split(kernels.backup_range, mdp.num_states, arguments), strict=True
+    )
+    return Backup(best, action, shared, Residual(min(low), max(high), min(own_low), max(own_high), max(size)))
+
+
 class Lookahead:
-    """T^level V^π and the actions that attain it; starts at level 1, moves on by `deepen` or `wave`.
+    """T^level V^π and the actions that attain it; starts at level 1, goes on by `deepen` or `wave`.
 
     Args:
         mdp: the model.
         values: (S,) the evaluated policy's values v; kept, not changed.
         policy: (S,) its actions; kept, not changed.
         first: the backup of v; its arrays become this object's own.
-        switch: gains of level one must exceed this …
-        spread: … and gains of deeper levels this.
+        switch_tol: gains of level one must exceed this …
+        raise_tol: … and gains of deeper levels this, or switch_tol if that is larger.
         price: (state, action) queries of a new iteration, one full backup plus one evaluation.
     """
 
@@ -47,32 +88,29 @@ class Lookahead:
         values: FloatArray,
         policy: IntArray,
         first: Backup,
-        switch: float,
-        spread: float,
+        *,
+        switch_tol: float,
+        raise_tol: float,
         price: int,
     ) -> None:
         self.mdp, self.start, self.policy, self.price = mdp, values, policy, price
-        self.dust, self.spread = switch, max(switch, spread)
+        self.switch_tol, self.raise_tol = switch_tol, max(switch_tol, raise_tol)
         self.values, self.actions = first.values, first.actions
         self.level = 1
         self.wave_pairs = 0
-        self._hub = first.hub
-        self._changed = np.empty(mdp.num_states, mdp.codes.dtype)
-        self.switched, self._num_changed = kernels.keep_gains(
-            values, policy, switch, self.spread, self.values, self.actions, self._changed
+        """(state, action) pairs that wavefronts backed up."""
+        self._shared = first.shared
+        self._raised = np.empty(mdp.num_states, mdp.codes.dtype)
+        self.switched, self._num_raised = kernels.keep_gains(
+            values, policy, switch_tol, self.raise_tol, self.values, self.actions, self._raised
         )
         self._depth: IntArray | None = None
         self._stamp: IntArray | None = None
 
     @property
-    def quiet(self) -> bool:
-        """True when the last level raised nothing that could raise more."""
-        return bool(self._num_changed == 0)
-
-    @property
-    def front_share(self) -> float:
+    def raised_share(self) -> float:
         """Share of the states that the last level raised."""
-        return float(self._num_changed / self.mdp.num_states)
+        return float(self._num_raised / self.mdp.num_states)
 
     @property
     def depth(self) -> IntArray:
@@ -82,73 +120,40 @@ class Lookahead:
         return self._depth
 
     def deepen(self, levels: int) -> None:
-        """Go `levels` deeper by backing up every state: h-PI's way."""
+        """Go `levels` deeper by backing up every state, as h-PI does."""
         for _ in range(levels):
-            if self.quiet:
-                self.level += 1
+            self.level += 1
+            if self._num_raised == 0:
                 continue
             deeper = backup(self.mdp, self.values, self.actions)
-            _, self._num_changed = kernels.keep_gains(
-                self.values, self.actions, self.spread, self.spread, deeper.values, deeper.actions, self._changed
+            _, self._num_raised = kernels.keep_gains(
+                self.values, self.actions, self.raise_tol, self.raise_tol, deeper.values, deeper.actions, self._raised
             )
             self.values, self.actions = deeper.values, deeper.actions
-            self.level += 1
 
     def wave(
         self,
-        levels: int = UNLIMITED,
+        levels: int = MAX_LEVELS,
         *,
-        frozen_hubs: bool = False,
+        freeze_shared: bool = False,
         budget: int = UNLIMITED,
-        widest: float = 1.0,
+        max_front: float = 1.0,
     ) -> bool:
         """Go deeper by backing up only predecessors of what changed: the same values, level by level.
 
         Stops early where nothing changes any more, where the levels' work would pass `budget` pairs or a level's
-        front the share `widest` of the states. With `frozen_hubs` the hubs keep their expectation under v:
+        front the share `max_front` of the states. With `freeze_shared` the shared rows keep their expectation under v:
         still a lower bound of T^k v that only rises. Returns True if a limit stopped it.
         """
-        if self.quiet or levels <= 0:
+        if self._num_raised == 0 or levels <= 0:
             return False
-        mdp, n = self.mdp, self.mdp.num_states
+        mdp = self.mdp
+        limits = WaveLimits(self.raise_tol, freeze_shared, levels, budget, int(max_front * mdp.num_states))
         if self._stamp is None:
-            self._stamp = np.zeros(n, np.int32)
-            self._front = np.empty(n, mdp.codes.dtype)
-            self._new_value = np.empty(n)
-            self._new_action = np.empty(n, self.actions.dtype)
-        most = min(levels, LEVELS_AT_ONCE)
-        work = np.zeros(self.level + most + 1, np.int64)
-        before = self.level
-        graph = mdp.predecessors
-        self.level, self._num_changed, limited = kernels.wave(
-            mdp.rewards,
-            mdp.codes,
-            *table(mdp),
-            self._hub,
-            graph.start,
-            graph.sources,
-            graph.shared_row_users,
-            mdp.discount,
-            self.spread,
-            frozen_hubs,
-            most,
-            budget,
-            int(widest * n),
-            self.level,
-            self.values,
-            self.actions,
-            self.depth,
-            self._changed,
-            self._num_changed,
-            self._stamp,
-            self._front,
-            self._new_value,
-            self._new_action,
-            work,
+            self._stamp, self._front = np.zeros(mdp.num_states, np.int32), np.empty_like(self._raised)
+        state = WaveState(self.values, self.actions, self.depth, self._raised, self._shared, self._stamp, self._front)
+        self.level, self._num_raised, pairs, limited = kernels.wave(
+            mdp.arrays, mdp.predecessors, limits, state, self.level, self._num_raised
         )
-        self.wave_pairs += int(work[before + 1 :].sum())
+        self.wave_pairs += pairs
         return bool(limited)
-
-
-LEVELS_AT_ONCE = 60_000
-"""No single wave goes deeper: depths are kept in 16 bits."""

@@ -3,101 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.errors import ArgumentError
-from adalook.planning.evaluation.chooser import Evaluation, Evaluator
-from adalook.planning.lookahead.levels import LEVELS_AT_ONCE, Lookahead
-from adalook.planning.queries import Search
+from adalook._validation import integer
+from adalook.mdp.model import MDP
+from adalook.planning.checks import checked_values
+from adalook.planning.evaluation.base import EvaluatorFactory
+from adalook.planning.evaluation.chooser import ExactEvaluation
+from adalook.planning.lookahead.levels import MAX_LEVELS, Lookahead
+from adalook.planning.queries import LookaheadRoots
+
+lookahead_depth = integer(1, MAX_LEVELS)
+"""Validator of depths."""
 
 
 class Step(NamedTuple):
-    """An improvement: values reached by lookahead (S,), the new policy (S,), depths used, and what it searched."""
+    """An improvement: values reached by lookahead, the new policy, and how it was found."""
 
-    values: FloatArray
-    actions: IntArray
+    values: FloatArray  # (S,)
+    actions: IntArray  # (S,)
     depth: IntArray | int = 1
-    searches: tuple[Search, ...] = (Search(1),)
-    wave_pairs: int = 0
-
-
-class Precision(NamedTuple):
-    """How exactly the loop wants a policy evaluated: spans of the change that one more sweep would make."""
-
-    fine: float
-    """Enough to certify the tolerance."""
-    coarse: float
-    """What the policies to come will change anyway: there is no point in knowing much more than that."""
-    sweeps: int
-    """How many sweeps a rough evaluation may take."""
-
-
-class EvaluationPlan(Protocol):
-    """How a method evaluates its policies."""
-
-    def evaluate(
-        self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision
-    ) -> Evaluation: ...
-
-
-class NoEvaluation:
-    """Value iteration: go on with the values of the last backup."""
-
-    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
-        return Evaluation(values, "none", 0, exact=False)
-
-
-@dataclass(frozen=True)
-class FixedSweeps:
-    """A fixed number of sweeps T_π."""
-
-    count: int
-
-    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
-        return evaluator.sweeps(policy, values, self.count)
-
-
-class ExactEvaluation:
-    """As exactly as the tolerance needs: policy iteration proper."""
-
-    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
-        return evaluator.exactly(policy, values, precision.fine)
-
-
-@dataclass(frozen=True)
-class RoughEvaluation:
-    """Where a direct solve is cheap, exact; otherwise only a share finer than the last backup's change."""
-
-    share: float = 0.1
-
-    def evaluate(self, evaluator: Evaluator, policy: IntArray, values: FloatArray, precision: Precision) -> Evaluation:
-        if precision.fine == 0.0:
-            return evaluator.exactly(policy, values, 0.0)
-        return evaluator.roughly(policy, values, max(precision.fine, self.share * precision.coarse), precision.sweeps)
+    """(S,) lookahead depth of each state, or one for all."""
+    roots: tuple[LookaheadRoots, ...] = (LookaheadRoots(1),)
+    """What was searched, for counting queries."""
+    backed_up: int = 0
+    """(state, action) pairs of one-step backups beyond these searches."""
+    improvement: str = "one step"
+    """The kind of improvement, by the name that the trace shows."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """Base of all methods: one-step improvement. Rules override `improve` to deepen some states."""
+    """Base of all methods: exact evaluation and one-step improvement.
 
-    evaluation: ClassVar[Any] = ExactEvaluation()
+    Rules override `improve` to deepen some states, and `evaluation` to evaluate policies in another way.
+    """
+
     uniform: ClassVar[bool] = True
     """False for rules whose depths differ between neighbours: these can come back to a policy (see `solve`)."""
 
     @property
     def name(self) -> str:
+        """What results call this method."""
         return type(self).__name__
 
     @property
-    def plan(self) -> EvaluationPlan:
-        plan: EvaluationPlan = self.evaluation
-        return plan
-
-    def check(self, num_states: int) -> None:
-        """Refuse a method that does not fit a model of this many states."""
+    def evaluation(self) -> EvaluatorFactory:
+        """How policies are evaluated: called with the model and the tolerance, it makes the evaluator of a solve."""
+        return ExactEvaluation
 
     def improve(self, look: Lookahead) -> Step:
         """Turn the first level of lookahead, which `look` holds, into a new policy."""
@@ -111,35 +67,11 @@ class PriorMethod(Method):
     prior: Any = field(repr=False)
     uniform: ClassVar[bool] = False
 
-    def check(self, num_states: int) -> None:
-        values = self.prior_values
-        if values.shape != (num_states,):
-            raise ArgumentError(f"{self.name}: prior has the wrong shape", expected=(num_states,), got=values.shape)
-        finite = np.isfinite(values)
-        if not finite.all():
-            state = int(np.argmin(finite))
-            raise ArgumentError(f"{self.name}: prior of state {state} is not finite", got=values[state])
-
     @property
     def prior_values(self) -> FloatArray:
         """Ṽ* (S,), from an array or from one of `al.priors`."""
-        try:
-            raw = np.asarray(self.prior)
-        except ValueError:
-            raw = np.empty(0, object)
-        if raw.dtype.kind not in "iuf":
-            raise ArgumentError(
-                f"{self.name}: prior is no array of values",
-                expected="(S,) floats or one of al.priors",
-                got=type(self.prior).__name__,
-                remedy="for a start try prior=al.priors.few_iterations(mdp, 3)",
-            )
-        return raw.astype(np.float64)
+        return np.asarray(self.prior, np.float64)
 
-
-def whole_depth(value: Any, owner: str) -> int:
-    """Check a lookahead depth."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= LEVELS_AT_ONCE:
-        raise ArgumentError(f"{owner}: depth is wrong", expected=f"a whole number 1..{LEVELS_AT_ONCE}", got=repr(value))
-    return int(value)
+    def check_prior(self, mdp: MDP) -> None:
+        """Raise `ArgumentError` unless the prior holds a finite value for each state of the model."""
+        checked_values(mdp, self.prior, f"{self.name}: prior", "try prior=al.priors.few_iterations(mdp, 3) for a start")

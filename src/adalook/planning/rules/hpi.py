@@ -11,8 +11,8 @@ from typing import Any
 from adalook._validation import parse_number
 from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
-from adalook.planning.queries import Search
-from adalook.planning.rules.base import Method, Step, whole_depth
+from adalook.planning.queries import LookaheadRoots
+from adalook.planning.rules.base import Method, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
 
@@ -28,7 +28,7 @@ class HPI(Method):
     depth: int
 
     def __post_init__(self) -> None:
-        whole_depth(self.depth, "HPI")
+        object.__setattr__(self, "depth", lookahead_depth.validate("HPI: depth", self.depth))
 
     @property
     def name(self) -> str:
@@ -36,7 +36,8 @@ class HPI(Method):
 
     def improve(self, look: Lookahead) -> Step:
         look.deepen(self.depth - 1)
-        return Step(look.values, look.actions, self.depth, (Search(self.depth),))
+        roots = (LookaheadRoots(self.depth),)
+        return Step(look.values, look.actions, self.depth, roots, improvement=f"{self.depth} steps")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> HPI:

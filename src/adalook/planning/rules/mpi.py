@@ -1,22 +1,23 @@
 """Modified policy iteration: a fixed number of sweeps T_π stands in for the evaluation of a policy.
 
-Value iteration: v <- T v, stopped by the certificate's two-sided bounds, not by a guess about γ^n.
+Value iteration, v <- T v, is the case of none. Both are stopped by the certificate's two-sided bounds, not by a guess
+about γ^n.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-import numpy as np
-
-from adalook._validation import parse_number
-from adalook.errors import ArgumentError
+from adalook._validation import integer, parse_number
 from adalook.mdp.model import MDP
-from adalook.planning.rules.base import EvaluationPlan, FixedSweeps, Method, NoEvaluation
+from adalook.planning.evaluation.base import EvaluatorFactory
+from adalook.planning.evaluation.sweeps import FixedSweeps
+from adalook.planning.rules.base import Method
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 
-MOST_SWEEPS = 10_000
+MAX_SWEEPS = 10_000
 """Sweeps are not interrupted; whoever wants more wants PolicyIteration."""
 
 
@@ -32,19 +33,15 @@ class ModifiedPolicyIteration(Method):
     sweeps: int = 20
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.sweeps, int | np.integer) and not isinstance(self.sweeps, bool)
-        if not whole or not 1 <= self.sweeps <= MOST_SWEEPS:
-            raise ArgumentError(
-                "MPI: sweeps is wrong", expected=f"a whole number 1..{MOST_SWEEPS}", got=repr(self.sweeps)[:80]
-            )
+        object.__setattr__(self, "sweeps", integer(1, MAX_SWEEPS).validate("MPI: sweeps", self.sweeps))
 
     @property
     def name(self) -> str:
         return f"MPI({self.sweeps})"
 
     @property
-    def plan(self) -> EvaluationPlan:
-        return FixedSweeps(self.sweeps)
+    def evaluation(self) -> EvaluatorFactory:
+        return partial(FixedSweeps, count=self.sweeps)
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,13 @@ class ValueIteration(Method):
     True
     """
 
-    evaluation: ClassVar[NoEvaluation] = NoEvaluation()
-
     @property
     def name(self) -> str:
         return "VI"
+
+    @property
+    def evaluation(self) -> EvaluatorFactory:
+        return FixedSweeps
 
 
 def _parse_mpi(setting: str, mdp: MDP, prior: Any) -> ModifiedPolicyIteration:

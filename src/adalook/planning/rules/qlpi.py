@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from adalook._validation import parse_number
+from adalook._validation import fraction, integer, parse_number
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
-from adalook.planning.queries import Search
-from adalook.planning.rules.base import PriorMethod, Step, whole_depth
+from adalook.planning.queries import LookaheadRoots
+from adalook.planning.rules.base import PriorMethod, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
 
@@ -31,7 +31,7 @@ class QLPI(PriorMethod):
     Args:
         budgets: {depth: share of the states}, such as {2: 0.1, 4: 0.05, 8: 0.02}.
         prior: Ṽ* (S,).
-        slack: m, extra states per depth for a prior that preserves order only up to m places.
+        slack: m, extra states per depth for a prior that preserves order only up to m ranks.
 
     >>> import adalook as al
     >>> mdp = al.zoo.chain(n=59)
@@ -47,42 +47,38 @@ class QLPI(PriorMethod):
             raise ArgumentError(
                 "QLPI: budgets are wrong", expected="{depth: share}, such as {2: 0.1, 4: 0.05}", got=repr(budgets)
             )
-        for depth, share in budgets.items():
-            whole_depth(depth, "QLPI")
-            number = isinstance(share, int | float | np.floating | np.integer) and not isinstance(share, bool)
-            if not number or not 0.0 <= float(share) <= 1.0:
-                raise ArgumentError(
-                    f"QLPI: the budget of depth {depth} is wrong", expected="a share in [0, 1]", got=repr(share)
-                )
-        whole = isinstance(slack, int | np.integer) and not isinstance(slack, bool)
-        if not whole or slack < 0:
-            raise ArgumentError("QLPI: slack is wrong", expected="a whole number >= 0", got=repr(slack))
-        object.__setattr__(self, "budgets", {int(h): float(budgets[h]) for h in sorted(budgets)})
+        shares = {
+            lookahead_depth.validate("QLPI: depth", depth): fraction.validate(
+                f"QLPI: the budget of depth {depth}", share
+            )
+            for depth, share in budgets.items()
+        }
+        object.__setattr__(self, "budgets", dict(sorted(shares.items())))
         object.__setattr__(self, "prior", prior)
-        object.__setattr__(self, "slack", int(slack))
+        object.__setattr__(self, "slack", integer(0).validate("QLPI: slack", slack))
 
     @property
     def name(self) -> str:
         return f"QLPI({', '.join(f'{h}: {share:g}' for h, share in self.budgets.items())})"
 
-    def places(self, share: float, num_states: int) -> int:
-        """How many states a share buys; guarded so that a share of k/S buys k."""
+    def num_deep(self, share: float, num_states: int) -> int:
+        """Return how many states a share buys; guarded so that a share of k/S buys k."""
         return min(num_states, math.ceil(share * num_states - 1e-9) + self.slack)
 
     def improve(self, look: Lookahead) -> Step:
         prior = self.prior_values
         values, actions = look.values.copy(), look.actions.copy()
         depth = np.ones(len(values), np.uint16)
-        searches = [Search(1)]
+        roots = [LookaheadRoots(1)]
         for h, share in self.budgets.items():
             if h == 1 or share == 0.0:
                 continue
-            farthest = np.argsort(-np.abs(prior - values), kind="stable")[: self.places(share, len(values))]
+            farthest = np.argsort(-np.abs(prior - values), kind="stable")[: self.num_deep(share, len(values))]
             look.wave(h - look.level)
             values[farthest], actions[farthest] = look.values[farthest], look.actions[farthest]
             depth[farthest] = h
-            searches.append(Search(h, farthest))
-        return Step(values, actions, depth, tuple(searches))
+            roots.append(LookaheadRoots(h, farthest))
+        return Step(values, actions, depth, tuple(roots), improvement="quantiles")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> QLPI:
@@ -110,7 +106,7 @@ def _label(setting: str) -> str:
 def _bound(method: QLPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
     """Return theorem 2's bound: contraction κ(θ), at S c(1) + Σ ⌈θ_h S⌉ c(h) an iteration."""
     states, actions = mdp.num_states, mdp.num_actions
-    deep = sum(method.places(share, states) * tree_nodes(actions, h) for h, share in method.budgets.items())
+    deep = sum(method.num_deep(share, states) * tree_nodes(actions, h) for h, share in method.budgets.items())
     kappa = run.induced_contraction
     return TheoryBound(kappa, kappa, states * tree_nodes(actions, 1) + deep, {"kappa_theta": kappa})
 

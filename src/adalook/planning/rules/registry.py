@@ -7,10 +7,13 @@ METHODS; from outside of this package, call `register`.
 from __future__ import annotations
 
 from adalook.errors import ArgumentError
-from adalook.planning.rules import hpi, mpi, pi, qlpi, tlpi, wlpi
+from adalook.planning.rules import auto, hpi, mpi, pi, qlpi, tlpi, wlpi
 from adalook.planning.rules.spec import MethodSetting, MethodSpec
 
-METHODS = {spec.name: spec for spec in (mpi.VI_SPEC, pi.SPEC, mpi.MPI_SPEC, hpi.SPEC, tlpi.SPEC, qlpi.SPEC, wlpi.SPEC)}
+METHODS = {
+    spec.name: spec
+    for spec in (auto.SPEC, mpi.VI_SPEC, pi.SPEC, mpi.MPI_SPEC, hpi.SPEC, tlpi.SPEC, qlpi.SPEC, wlpi.SPEC)
+}
 """Every method, by the name that stands in front of the colon."""
 
 

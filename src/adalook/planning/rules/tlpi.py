@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from adalook._validation import parse_number
+from adalook._validation import non_negative, open_fraction, parse_number
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import LEVELS_AT_ONCE, Lookahead
-from adalook.planning.queries import Search
+from adalook.planning.lookahead.levels import MAX_LEVELS, Lookahead
+from adalook.planning.queries import LookaheadRoots
 from adalook.planning.rules.base import PriorMethod, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
@@ -36,35 +36,31 @@ class TLPI(PriorMethod):
     beta: float = 0.0
 
     def __init__(self, kappa: float, prior: object, beta: float = 0.0) -> None:
-        for name, value, good in (("kappa", kappa, _in_unit(kappa)), ("beta", beta, _finite(beta))):
-            if not good:
-                bounds = "0 < kappa < 1" if name == "kappa" else "a finite number >= 0"
-                raise ArgumentError(f"TLPI: {name} is wrong", expected=bounds, got=repr(value))
-        object.__setattr__(self, "kappa", float(kappa))
+        object.__setattr__(self, "kappa", open_fraction.validate("TLPI: kappa", kappa))
         object.__setattr__(self, "prior", prior)
-        object.__setattr__(self, "beta", float(beta))
+        object.__setattr__(self, "beta", non_negative.validate("TLPI: beta", beta))
 
     @property
     def name(self) -> str:
         return f"TLPI({self.kappa:.4g})"
 
     def depth(self, discount: float) -> int:
-        """h(κ): the least h with γ^h <= κ; guarded so that κ = γ^h gives h and not h + 1."""
+        """Return h(κ), the least h with γ^h <= κ; guarded so that κ = γ^h gives h and not h + 1."""
         if discount == 0.0:
             return 1
         depth = max(1, math.ceil(math.log(self.kappa) / math.log(discount) - 1e-9))
-        if depth > LEVELS_AT_ONCE:
+        if depth > MAX_LEVELS:
             raise ArgumentError(
                 f"TLPI: kappa {self.kappa:g} takes {depth} steps at discount {discount:g}",
-                expected=f"at most {LEVELS_AT_ONCE}",
-                remedy=f"take kappa >= {discount**LEVELS_AT_ONCE:.2g}",
+                expected=f"at most {MAX_LEVELS}",
+                remedy=f"take kappa >= {discount**MAX_LEVELS:.2g}",
             )
         return depth
 
     def improve(self, look: Lookahead) -> Step:
         prior = self.prior_values
-        # On the chain, distances equal the threshold but for rounding: dust must not decide.
-        threshold = self.kappa * np.abs(prior - look.start).max() - self.beta + look.dust
+        # On the chain, distances equal the threshold but for rounding: rounding must not decide.
+        threshold = self.kappa * np.abs(prior - look.start).max() - self.beta + look.switch_tol
         deep = np.flatnonzero(np.abs(prior - look.values) > threshold)
         h = self.depth(look.mdp.discount)
         if h == 1 or not len(deep):
@@ -74,15 +70,8 @@ class TLPI(PriorMethod):
         values[deep], actions[deep] = look.values[deep], look.actions[deep]
         depth = np.ones(len(values), np.uint16)
         depth[deep] = h
-        return Step(values, actions, depth, (Search(1), Search(h, deep)))
-
-
-def _in_unit(value: object) -> bool:
-    return isinstance(value, int | float | np.floating) and 0.0 < float(value) < 1.0
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float | np.floating) and 0.0 <= float(value) < math.inf
+        roots = (LookaheadRoots(1), LookaheadRoots(h, deep))
+        return Step(values, actions, depth, roots, improvement="threshold")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> TLPI:
@@ -90,9 +79,9 @@ def _parse(setting: str, mdp: MDP, prior: Any) -> TLPI:
     if not setting.startswith("g^"):
         return TLPI(parse_number(setting, float, f"tlpi:{setting}: kappa"), prior)
     power = parse_number(setting.removeprefix("g^"), int, f"tlpi:{setting}: the power of g")
-    if not 1 <= power <= LEVELS_AT_ONCE:
+    if not 1 <= power <= MAX_LEVELS:
         raise ArgumentError(
-            "tlpi: the power of g is wrong", expected=f"a whole number 1..{LEVELS_AT_ONCE}", got=setting[:40]
+            "tlpi: the power of g is wrong", expected=f"a whole number 1..{MAX_LEVELS}", got=setting[:40]
         )
     return TLPI(mdp.discount**power, prior)
 

@@ -4,12 +4,12 @@ T^k V differs from T^{k−1} V only at predecessors of states that changed at le
 backup, level k backs up only pred(changed_{k−1}), and the result is T^k V at *every* state: h-PI's iterates at a
 fraction of h-PI's work.
 
-How deep? With `depth=None` the wave goes on while its work stays within the price of a new iteration, one full backup
-plus one evaluation, as in the ski-rental problem.
-Two things keep it sharp. A front of more than half of the states is no wave, and evaluating is better. And hubs keep
-their expectation while the wave runs: otherwise one changed state would change a random relocation's value, and that
-every state that leads there. The wave then computes T̂^k V for the model whose hubs pay V^π's expectation and end;
-it rises from V^π and stays below T^k V, which is all that policy improvement needs.
+How deep? With `depth=None` the wavefront goes on while its work stays within the price of a new iteration, one full
+backup plus one evaluation, as in the ski-rental problem.
+Two things keep it sharp. A front of more than half of the states is no front, and evaluating is better. And shared rows
+keep their expectation while the wavefront moves: otherwise one changed state would change a random relocation's value,
+and that every state that leads there. What is computed then is T̂^k V for the model whose shared rows pay V^π's
+expectation and end; it rises from V^π and stays below T^k V, which is all that policy improvement needs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from typing import Any
 from adalook._validation import parse_number
 from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
-from adalook.planning.rules.base import EvaluationPlan, ExactEvaluation, Method, RoughEvaluation, Step, whole_depth
+from adalook.planning.rules.base import Method, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound
 
-WIDEST = 0.5
+MAX_FRONT = 0.5
+"""Share of the states beyond which a front is no front."""
 
 
 @dataclass(frozen=True)
 class WLPI(Method):
-    """Wavefront lookahead policy iteration: nothing to tune. WLPI(depth=h) makes exactly the steps of h-PI.
+    """Wavefront lookahead policy iteration; WLPI(depth=h) makes exactly the steps of h-PI.
+
+    Policies are evaluated exactly, always. `Auto` uses the same rule, but evaluates only as well as it pays.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.maze(), al.WLPI()).converged
@@ -39,22 +42,20 @@ class WLPI(Method):
 
     def __post_init__(self) -> None:
         if self.depth is not None:
-            whole_depth(self.depth, "WLPI")
+            object.__setattr__(self, "depth", lookahead_depth.validate("WLPI: depth", self.depth))
 
     @property
     def name(self) -> str:
         return "WLPI" if self.depth is None else f"WLPI({self.depth})"
 
-    @property
-    def plan(self) -> EvaluationPlan:
-        return RoughEvaluation() if self.depth is None else ExactEvaluation()
-
     def improve(self, look: Lookahead) -> Step:
         if self.depth is not None:
             look.wave(self.depth - 1)
-        elif look.front_share <= WIDEST:
-            look.wave(frozen_hubs=True, budget=look.price, widest=WIDEST)
-        return Step(look.values, look.actions, look.depth, wave_pairs=look.wave_pairs)
+        elif look.raised_share <= MAX_FRONT:
+            look.wave(freeze_shared=True, budget=look.price, max_front=MAX_FRONT)
+        if look.level == 1:
+            return Step(look.values, look.actions)
+        return Step(look.values, look.actions, look.depth, backed_up=look.wave_pairs, improvement="wavefront")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> WLPI:

@@ -11,7 +11,7 @@ import pytest
 
 import adalook as al
 from adalook.errors import ArgumentError, FileError
-from adalook.planning import solution_files as record
+from adalook.planning import solution_files
 from adalook.planning.solution_files import describe, save_solution
 
 
@@ -102,7 +102,7 @@ def test_a_model_without_layout_has_none_on_disk(tmp_path: Path) -> None:
 def test_counts_that_would_take_too_long_are_null_with_a_note(
     name: str, limit: int, maze: al.MDP, solution: al.Solution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, name, limit)
+    monkeypatch.setattr(solution_files, name, limit)
     queries = describe(solution, maze)["queries"]
     assert queries["improvement"]["tree"] is queries["improvement"]["root"] is None
     assert queries["improvement"]["shared"] == solution.queries.improvement["shared"]
@@ -110,9 +110,9 @@ def test_counts_that_would_take_too_long_are_null_with_a_note(
 
 
 def test_numbers_that_are_not_finite_are_null() -> None:
-    assert record._number(math.inf) is None
-    assert record._number(math.nan) is None
-    assert record._number(0.1) == 0.1
+    assert solution_files._number(math.inf) is None
+    assert solution_files._number(math.nan) is None
+    assert solution_files._number(0.1) == 0.1
 
 
 def test_a_failure_leaves_the_previous_files_whole(

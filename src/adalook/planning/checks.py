@@ -1,4 +1,4 @@
-"""Policies that come from outside: checked before any kernel sees them."""
+"""Policies and values that come from outside are checked here, before any kernel sees them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead import kernels
-
-
-def myopic_policy(mdp: MDP) -> IntArray:
-    """The best immediate reward in every state."""
-    policy = np.empty(mdp.num_states, np.int32)
-    kernels.myopic_policy(mdp.rewards, mdp.codes, policy)
-    return policy
 
 
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
-    """A copy (S,) of a given policy, every action of which is on offer."""
+    """Return a copy (S,) of a policy, every action of which is on offer."""
     try:
         array = np.asarray(given)
     except ValueError:
@@ -41,19 +33,21 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     return array.astype(np.int32)
 
 
-def checked_values(mdp: MDP, given: Any, name: str) -> FloatArray:
-    """Values (S,), all finite."""
+def checked_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> FloatArray:
+    """Return a copy (S,) of values, all of them finite."""
+    expected = f"floats ({mdp.num_states},)"
     try:
         raw = np.asarray(given)
     except ValueError:
-        raise ArgumentError(f"{name} are ragged", expected=f"floats ({mdp.num_states},)") from None
+        raise ArgumentError(f"{name}: no array but a ragged list", expected=expected, remedy=remedy) from None
     if raw.dtype.kind not in "iuf":
-        raise ArgumentError(f"{name} are no numbers", expected=f"floats ({mdp.num_states},)", got=f"dtype {raw.dtype}")
+        got = f"dtype {raw.dtype}" if raw.ndim else type(given).__name__
+        raise ArgumentError(f"{name}: no array of values", expected=expected, got=got, remedy=remedy)
     array: FloatArray = np.array(raw, np.float64)
     if array.shape != (mdp.num_states,):
-        raise ArgumentError(f"{name} have the wrong shape", expected=(mdp.num_states,), got=array.shape)
+        raise ArgumentError(f"{name}: wrong shape", expected=(mdp.num_states,), got=array.shape)
     finite = np.isfinite(array)
     if not finite.all():
         state = int(np.argmin(finite))
-        raise ArgumentError(f"{name}: that of state {state} is not finite", got=array[state])
+        raise ArgumentError(f"{name}: the value of state {state} is not finite", got=array[state])
     return array

@@ -1,0 +1,54 @@
+"""What it means to evaluate a policy: the protocol between the loop in `solve` and the ways to evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from adalook._arrays import FloatArray, IntArray
+from adalook.planning.lookahead.levels import Residual
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+
+class PolicyEvaluation(NamedTuple):
+    """Values of a policy and how they were found."""
+
+    values: FloatArray  # (S,)
+    policy: IntArray
+    """(S,) the policy that they are of: the one that was asked about, or one that was improved on the way."""
+    solver: str
+    """The way it was evaluated, by the name that the trace shows."""
+    swept: int
+    """States updated: S per sweep, S for a direct solve, 0 if nothing was evaluated."""
+    exact: bool
+    """Solved as far as float64 allows (or as was asked for), so that gains can be told from errors."""
+    backups: int = 0
+    """Backups of every state, over all actions, that improved the policy on the way."""
+
+
+class PassOutcome(NamedTuple):
+    """What the loop learned in a pass: material for how to evaluate in the next one."""
+
+    residual: Residual
+    """Of the backup of the evaluated values."""
+    changed: int
+    """States whose action was improved after the evaluation."""
+    policy_loss: float
+
+
+class PolicyEvaluator(Protocol):
+    """Evaluates the policies of one solve, one after the other."""
+
+    def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+        """Evaluate a policy, starting from values (S,) of which neither array is changed; `last` is None at first."""
+
+    def finished(self, evaluation: PolicyEvaluation, outcome: PassOutcome) -> str:
+        """Return why no further pass can gain anything, or an empty string while one can."""
+
+
+class EvaluatorFactory(Protocol):
+    """Makes the evaluator of a solve from the model and the tolerance on the policy's loss."""
+
+    def __call__(self, mdp: MDP, tolerance: float, /) -> PolicyEvaluator:
+        """Return a new evaluator."""

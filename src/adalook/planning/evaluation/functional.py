@@ -1,0 +1,174 @@
+"""Policies whose moves are all but deterministic: the equations are solved in O(S) by following pointers.
+
+Where a policy's moves are deterministic, v(s) = r(s) + γ v(next(s)) is solved by following pointers to a cycle and
+propagating back. Up to `MAX_LEAVES` distinct stochastic rows are leaves of that graph: v = a + w · m(leaf), and the
+leaves' expectations m solve a small linear system.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook._arrays import FloatArray, IntArray
+from adalook._jit import compiled
+from adalook.mdp.transitions import ModelArrays, is_deterministic, row_of
+from adalook.planning.lookahead.kernels import index
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+NAME = "functional graph"
+MAX_LEAVES = 256
+"""Distinct stochastic rows of a policy, beyond which it is left to others."""
+
+
+class FunctionalGraph:
+    """Solves the policies of one model that use few distinct stochastic rows."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self._mdp = mdp
+        self._leaf: IntArray | None = None
+
+    def solve(self, policy: IntArray) -> FloatArray | None:
+        """Return the policy's values (S,), or None if it uses too many distinct stochastic rows."""
+        mdp, n = self._mdp, self._mdp.num_states
+        if self._leaf is None:
+            self._leaf = np.full(mdp.rows.num_rows, -1, np.int32)
+        used = np.empty(MAX_LEAVES, np.int64)
+        reward, code = np.empty(n), np.empty(n, mdp.codes.dtype)
+        leaves = _gather(mdp.arrays, policy, self._leaf, used, reward, code)
+        try:
+            if leaves > MAX_LEAVES:
+                return None
+            value, weight = np.empty(n), np.empty(n)
+            exits, path = np.empty(n, np.int32), np.empty_like(code)
+            _propagate(reward, code, self._leaf, mdp.discount, value, weight, exits, path)
+        finally:
+            self._leaf[used[:leaves]] = -1
+        if leaves:
+            matrix, constant = np.zeros((leaves, leaves)), np.zeros(leaves)
+            _close_leaves(mdp.arrays, used[:leaves], value, weight, exits, matrix, constant)
+            _add_leaves(value, weight, exits, np.linalg.solve(np.eye(leaves) - matrix, constant))
+        return value
+
+
+_UNSEEN, _NO_EXIT, _ON_PATH = -1, -2, -3
+
+
+@compiled
+def _gather(
+    model: ModelArrays, policy: IntArray, leaf: IntArray, used: IntArray, reward: FloatArray, code: IntArray
+) -> int:
+    """Write the policy's rewards and transition codes (S,) and number its distinct stochastic rows.
+
+    used[:count] lists these rows in order of appearance, and leaf (rows,) says where each stands there, -1 elsewhere.
+    Returns count, or one more than `used` has room for, and then nothing else.
+    """
+    rewards, codes = model.rewards, model.codes
+    count = 0
+    for s in range(index(len(policy))):
+        reward[s] = rewards[s, index(policy[s])]
+        code[s] = codes[s, index(policy[s])]
+        if not is_deterministic(code[s]):
+            row = row_of(code[s])
+            if leaf[row] < 0:
+                if count == len(used):
+                    return count + 1
+                leaf[row] = count
+                used[count] = row
+                count += 1
+    return count
+
+
+@compiled
+def _propagate(
+    reward: FloatArray,
+    code: IntArray,
+    leaf: IntArray,
+    discount: float,
+    value: FloatArray,
+    weight: FloatArray,
+    exits: IntArray,
+    path: IntArray,
+) -> None:
+    """Solve a policy up to its stochastic rows: v(s) = value(s) + weight(s) · m(exit(s)).
+
+    Follow the pointers to a cycle, a stochastic row or a finished state; close the cycle; propagate back.
+    exits (S,) ends as the number of a stochastic row, or negative; path (S,) is scratch.
+    """
+    log_discount = np.log(discount) if discount > 0.0 else -np.inf
+    exits[:] = _UNSEEN
+    for root in range(len(code)):
+        if exits[root] != _UNSEEN:
+            continue
+        length = 0
+        s = root
+        while True:
+            if not is_deterministic(code[s]):
+                value[s] = reward[s]
+                weight[s] = discount
+                exits[s] = leaf[row_of(code[s])]
+                break
+            exits[s] = _ON_PATH
+            path[length] = s
+            length += 1
+            s = code[s]
+            if exits[s] >= 0 or exits[s] == _NO_EXIT:
+                break
+            if exits[s] == _ON_PATH:
+                total, factor, lap = 0.0, 1.0, 0
+                position = length
+                while True:
+                    position -= 1
+                    lap += 1
+                    if path[position] == s:
+                        break
+                for k in range(position, length):
+                    total += factor * reward[path[k]]
+                    factor *= discount
+                value[s] = total / -np.expm1(lap * log_discount)
+                weight[s] = 0.0
+                exits[s] = _NO_EXIT
+                break
+        for k in range(length - 1, -1, -1):
+            p = path[k]
+            value[p] = reward[p] + discount * value[s]
+            weight[p] = discount * weight[s]
+            exits[p] = exits[s]
+            s = p
+
+
+@compiled
+def _close_leaves(
+    model: ModelArrays,
+    used: IntArray,
+    value: FloatArray,
+    weight: FloatArray,
+    exits: IntArray,
+    matrix: FloatArray,
+    constant: FloatArray,
+) -> None:
+    """Write the leaves' equations m(row) = constant(row) + Σ matrix(row, row') m(row') from v = value + weight · m."""
+    indptr, indices, data = model.indptr, model.indices, model.data
+    for i in range(len(used)):
+        total = 0.0
+        lost = 0.0
+        for k in range(indptr[used[i]], indptr[used[i] + 1]):
+            s = indices[k]
+            x = data[k] * value[s]
+            t = total + x
+            lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
+            total = t
+            if exits[s] >= 0:
+                matrix[i, exits[s]] += data[k] * weight[s]
+        constant[i] = total + lost
+
+
+@compiled
+def _add_leaves(value: FloatArray, weight: FloatArray, exits: IntArray, m: FloatArray) -> None:
+    """Add weight · m(exit) to the values, in place."""
+    for s in range(len(value)):
+        if exits[s] >= 0:
+            value[s] += weight[s] * m[exits[s]]

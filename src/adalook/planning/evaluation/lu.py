@@ -1,0 +1,60 @@
+"""Sparse LU of I − γ P_π: for policies on which sweeps are slow and a factorisation fills up little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adalook._arrays import FloatArray
+from adalook.mdp.transitions import is_deterministic, row_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+    from adalook.planning.evaluation.sweeps import PolicyRows
+
+NAME = "sparse LU"
+
+
+def policy_matrix(rows: PolicyRows) -> csc_array:
+    """Return I − γ P_π."""
+    from scipy.sparse import csc_array, csr_array, eye_array
+
+    n = len(rows.code)
+    deterministic = is_deterministic(rows.code)
+    row = np.maximum(row_of(rows.code), 0)
+    lengths = np.where(deterministic, 1, rows.indptr[np.minimum(row + 1, len(rows.indptr) - 1)] - rows.indptr[row])
+    ends = np.zeros(n + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    entry = np.repeat(rows.indptr[row] - ends[:-1], lengths) + np.arange(ends[-1])
+    stochastic = ~np.repeat(deterministic, lengths)
+    columns, chances = np.repeat(rows.code, lengths), np.ones(len(stochastic))
+    columns[stochastic], chances[stochastic] = rows.indices[entry[stochastic]], rows.data[entry[stochastic]]
+    identity: csc_array = csc_array(eye_array(n))
+    matrix: csc_array = identity - csc_array(csr_array((rows.discount * chances, columns, ends), shape=(n, n)))
+    return matrix
+
+
+def solve_by_lu(rows: PolicyRows) -> FloatArray:
+    """Factorise, solve, and refine twice with the residual."""
+    from scipy.sparse.linalg import splu
+
+    matrix = policy_matrix(rows)
+    factors = splu(matrix)
+    values: FloatArray = factors.solve(rows.reward)
+    for _ in range(2):
+        values = values + factors.solve(rows.reward - matrix @ values)
+    return values
+
+
+def bandwidth(rows: PolicyRows) -> int:
+    """Return the bandwidth after the reverse Cuthill–McKee ordering, which bounds the fill of a factorisation."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    matrix = policy_matrix(rows)
+    order = reverse_cuthill_mckee((matrix + matrix.T).tocsr(), symmetric_mode=True)
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    entries = matrix.tocoo()
+    return int(np.abs(position[entries.row] - position[entries.col]).max(initial=0))

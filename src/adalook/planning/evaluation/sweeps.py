@@ -1,0 +1,192 @@
+"""Sweeps v <- T_π v over all states, watched by the span of the change, as MacQueen does.
+
+V^π − T_π v lies within γ/(1 − γ) times the least and the largest change of a sweep, so a constant shift removes the
+slow direction. Random graphs mix fast and need few sweeps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from adalook._arrays import FloatArray, IntArray
+from adalook._jit import compiled
+from adalook.mdp.transitions import ModelArrays, code_of_row, row_of
+from adalook.planning import threads
+from adalook.planning.certificate import rounding_bound
+from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
+from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+NAME = "sweeps"
+
+
+class PolicyRows(NamedTuple):
+    """The rows that a policy uses, in the form in which kernels take them."""
+
+    reward: FloatArray  # (S,) r_π
+    code: IntArray  # (S,) transition codes
+    indptr: IntArray  # these four as in `Rows`
+    indices: IntArray
+    data: FloatArray
+    num_shared: int
+    discount: float
+
+    @classmethod
+    def of(cls, mdp: MDP, policy: IntArray) -> PolicyRows:
+        """Gather the rewards and transition codes of a policy; the rows themselves stay where they are."""
+        reward, code = np.empty(mdp.num_states), np.empty(mdp.num_states, mdp.codes.dtype)
+        _gather_policy(mdp.arrays, policy, reward, code)
+        return cls(reward, code, *mdp.rows, mdp.discount)
+
+    def side_by_side(self) -> PolicyRows:
+        """Return the same with rows next to each other in memory: pays where sweeps read more than a cache holds."""
+        shared, n = self.num_shared, len(self.code)
+        indptr = np.zeros(shared + n + 1, self.indptr.dtype)
+        indptr[: shared + 1] = self.indptr[: shared + 1]
+        _row_lengths(self, indptr[shared + 1 :])
+        np.cumsum(indptr[shared:], out=indptr[shared:])
+        indices, data = np.empty(int(indptr[-1]), self.indices.dtype), np.empty(int(indptr[-1]))
+        indices[: indptr[shared]], data[: indptr[shared]] = self.indices[: indptr[shared]], self.data[: indptr[shared]]
+        copy = self._replace(code=np.empty_like(self.code), indptr=indptr, indices=indices, data=data)
+        _copy_rows(self, copy)
+        return copy
+
+
+class Swept(NamedTuple):
+    """What sweeps led to."""
+
+    values: FloatArray  # (S,)
+    sweeps: int
+    span: float
+    """Of the last sweep's change."""
+    rate: float
+    """That span over the one before."""
+
+
+def sweep_entries(mdp: MDP) -> int:
+    """Return about how many stored numbers a sweep reads."""
+    return mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
+
+
+def sweep(rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float, entries: int) -> Swept:
+    """Sweep until the span of a change is at most `span_tol`, or `max_sweeps` times; a negative span_tol: no shift."""
+    values, spare, shared = start.copy(), np.empty_like(start), np.empty(rows.num_shared)
+    if entries < threads.MIN_ENTRIES:
+        count, low, high, before = _sweep_until(rows, shared, values, spare, max_sweeps, span_tol)
+    else:
+        count, low, high, before = _sweep_in_threads(rows, shared, values, spare, max_sweeps, span_tol)
+    result = spare if count % 2 else values
+    # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
+    common = low if low > 0 else high if high < 0 else 0.0
+    if span_tol >= 0.0 and common != 0.0:
+        result += rows.discount / (1.0 - rows.discount) * common
+    return Swept(result, count, high - low, (high - low) / before if 0 < before < math.inf else 0.0)
+
+
+class FixedSweeps:
+    """Evaluates every policy by the same number of sweeps: modified policy iteration, or value iteration with none."""
+
+    def __init__(self, mdp: MDP, tolerance: float, *, count: int = 0) -> None:
+        self._mdp, self._count = mdp, count
+
+    def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+        """Sweep `count` times from the values of the last backup."""
+        mdp = self._mdp
+        if self._count == 0:
+            return PolicyEvaluation(values, policy, "none", 0, exact=False)
+        swept = sweep(PolicyRows.of(mdp, policy), values, self._count, -1.0, sweep_entries(mdp))
+        return PolicyEvaluation(swept.values, policy, NAME, self._count * mdp.num_states, exact=False)
+
+    def finished(self, evaluation: PolicyEvaluation, outcome: PassOutcome) -> str:
+        """Stop when a backup changes values by no more than rounding does."""
+        residual = outcome.residual
+        change = max(residual.high, -residual.low)
+        still = change <= rounding_bound(self._mdp, residual.size)
+        return "values change by no more than rounding" if still else ""
+
+
+@compiled
+def _gather_policy(model: ModelArrays, policy: IntArray, reward: FloatArray, code: IntArray) -> None:
+    """Write r_π and the policy's transition codes."""
+    for s in range(index(len(policy))):
+        reward[s] = model.rewards[s, index(policy[s])]
+        code[s] = model.codes[s, index(policy[s])]
+
+
+@compiled
+def _row_lengths(rows: PolicyRows, lengths: IntArray) -> None:
+    """Write the length of each state's own row (S,), zero where the move is deterministic or the row shared."""
+    for s in range(len(lengths)):
+        row = row_of(rows.code[s])
+        lengths[s] = rows.indptr[row + 1] - rows.indptr[row] if row >= rows.num_shared else 0
+
+
+@compiled
+def _copy_rows(rows: PolicyRows, copy: PolicyRows) -> None:
+    """Copy each state's own row behind the shared ones, state after state, and number it accordingly."""
+    for s in range(len(rows.code)):
+        row = row_of(rows.code[s])
+        copy.code[s] = code_of_row(rows.num_shared + s) if row >= rows.num_shared else rows.code[s]
+        if row >= rows.num_shared:
+            start, target = rows.indptr[row], copy.indptr[rows.num_shared + s]
+            for k in range(rows.indptr[row + 1] - start):
+                copy.indices[target + k] = rows.indices[start + k]
+                copy.data[target + k] = rows.data[start + k]
+
+
+@compiled
+def _sweep_range(
+    rows: PolicyRows, shared: FloatArray, v: FloatArray, out: FloatArray, first: int, last: int
+) -> tuple[float, float]:
+    """Write T_π v of states first..last-1, given the shared rows' expectations; returns (min, max) of the change."""
+    low, high = np.inf, -np.inf
+    for s in range(index(first), index(last)):
+        new = rows.reward[s] + rows.discount * next_value(rows, rows.code[s], shared, v)
+        out[s] = new
+        change = new - v[s]
+        low = change if change < low else low
+        high = change if change > high else high
+    return low, high
+
+
+@compiled
+def _sweep_until(
+    rows: PolicyRows, shared: FloatArray, v: FloatArray, spare: FloatArray, max_sweeps: int, span_tol: float
+) -> tuple[int, float, float, float]:
+    """Repeat T_π from v until the span of a change is at most `span_tol`, or `max_sweeps` times.
+
+    The answer ends in v (even count) or spare (odd count). Returns (count, min, max, span before the last).
+    """
+    low, high, before = -np.inf, np.inf, np.inf
+    count = 0
+    while count < max_sweeps:
+        before = high - low
+        old, new = (v, spare) if count % 2 == 0 else (spare, v)
+        shared_expectations(rows, old, shared)
+        low, high = _sweep_range(rows, shared, old, new, 0, len(v))
+        count += 1
+        if high - low <= span_tol:
+            break
+    return count, low, high, before
+
+
+def _sweep_in_threads(
+    rows: PolicyRows, shared: FloatArray, v: FloatArray, spare: FloatArray, max_sweeps: int, span_tol: float
+) -> tuple[int, float, float, float]:
+    """Do as `_sweep_until`, each sweep split over the cores."""
+    low, high, before, count = -math.inf, math.inf, math.inf, 0
+    while count < max_sweeps:
+        before = high - low
+        old, new = (v, spare) if count % 2 == 0 else (spare, v)
+        shared_expectations(rows, old, shared)
+        parts = threads.split(_sweep_range, len(v), (rows, shared, old, new))
+        low, high = min(part[0] for part in parts), max(part[1] for part in parts)
+        count += 1
+        if high - low <= span_tol:
+            break
+    return count, low, high, before

@@ -1,0 +1,56 @@
+"""Auto, the default method: WLPI's rule, and policies evaluated only as well as it pays.
+
+Where a policy can be evaluated exactly by following pointers (mazes, and other models whose moves are all but
+deterministic) it does what WLPI does. Elsewhere the first policies are evaluated in part, by in-place modified policy
+iteration on local models and by sweeps on others, and exactly once that leads nowhere: see `evaluation.chooser`.
+The trace says for every pass how the policy was evaluated and improved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from adalook.mdp.model import MDP
+from adalook.planning.evaluation.base import EvaluatorFactory
+from adalook.planning.evaluation.chooser import AdaptiveEvaluation
+from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.rules.base import Method, Step
+from adalook.planning.rules.spec import MethodGroup, MethodSpec
+from adalook.planning.rules.wlpi import WLPI
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """The default method, with nothing to tune.
+
+    >>> import adalook as al
+    >>> al.solve(al.zoo.maze(), al.Auto())
+    Solution(Auto: functional graph, wavefront; converged after 2 iterations, policy_loss <= 3.6e-12)
+    """
+
+    rule: ClassVar[Method] = WLPI()
+
+    @property
+    def name(self) -> str:
+        return "Auto"
+
+    @property
+    def evaluation(self) -> EvaluatorFactory:
+        return AdaptiveEvaluation
+
+    def improve(self, look: Lookahead) -> Step:
+        return self.rule.improve(look)
+
+
+def _parse(setting: str, mdp: MDP, prior: Any) -> Auto:
+    return Auto()
+
+
+SPEC = MethodSpec(
+    name="auto",
+    method_class=Auto,
+    group=MethodGroup("auto", "Auto", "chosen for the model", "#56b4e9", "^"),
+    examples=("auto",),
+    parse=_parse,
+)
