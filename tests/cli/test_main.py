@@ -30,7 +30,7 @@ def test_solve_prints_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", "zoo:maze?size=12"]) == 0
     out, err = capsys.readouterr()
     assert not err
-    for words in ("zoo:maze?size=12", "WLPI", "converged", "certified", "functional graph", "shared", "root"):
+    for words in ("zoo:maze?size=12", "Auto", "converged", "certified", "functional graph", "shared", "root"):
         assert words in out
 
 
@@ -109,6 +109,7 @@ def test_gymnasium_that_is_not_installed_is_asked_for(
 @pytest.mark.parametrize(
     ("text", "name"),
     [
+        ("auto", "Auto"),
         ("vi", "VI"),
         ("pi", "PI"),
         ("mpi:20", al.ModifiedPolicyIteration(20).name),

@@ -30,7 +30,7 @@ class SolveCommand:
     """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with chain, forest, garnet, gridworld or maze, such as
     'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
     read & and ? otherwise."""
-    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "wlpi"
+    method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "auto"
     """A method and its setting, such as hpi:3, tlpi:g^3 (g: the discount) or qlpi:2=0.1,4=0.05,8=0.02. `--method help`
     lists all that there are."""
     prior: Annotated[str | None, optional(str, "PRIOR")] = None
@@ -119,7 +119,6 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
     root = "" if counts["root"] is None else f", {counts['root']:,} root"
     passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
-    ways = ", ".join(dict.fromkeys(iteration.evaluation for iteration in solution.trace))
     rows = {
         "model": f"{model['source']}: {model['states']:,} states, {model['actions']} actions, "
         f"discount {model['discount']:g}",
@@ -130,7 +129,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "policy loss": f"<= {solution.policy_loss:.3g}, certified",
         "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
-        "evaluation": ways,
+        "done by": ", ".join(solution.ways),
         "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
         "wrote": "\n".join(about["files"]),
     }

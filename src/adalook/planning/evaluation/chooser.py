@@ -11,6 +11,7 @@ so that one input gives one result.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,9 +53,13 @@ class ExactEvaluation:
         self._span_tol = tolerance * (1.0 - mdp.discount) / 3.0
         """Span of a sweep's change that is small enough to certify the tolerance."""
         self._functional = functional.FunctionalGraph(mdp)
-        self._entries = sweeps.sweep_entries(mdp)
         self._bandwidth: int | None = None
         self._lu_pays = False
+
+    @cached_property
+    def _entries(self) -> int:
+        """About how many stored numbers a sweep reads."""
+        return sweeps.sweep_entries(self.mdp)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Follow pointers where that solves it, otherwise iterate as far as the tolerance or float64 needs."""
