@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint setup browser reproduce report \
-	bench-planning bench-search bench-start bench-throughput bench-learning bench-ale clean
+.PHONY: help demo test test-slow lint setup browser reproduce reproduce-minatar reproduce-atari report \
+	bench-planning bench-search bench-start bench-throughput clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,6 +24,12 @@ browser:  ## install chromium, which the tests of the page drive, unless it is t
 reproduce: .venv/ready  ## run the paper's planning experiments into results/, going on where the last run stopped
 	$(BIN)/adalook reproduce all --out results
 
+reproduce-minatar: .venv/ready  ## QL-DQN against DQN of depth 0 to 3 (hours), going on where the last run stopped
+	$(BIN)/adalook reproduce minatar --out results
+
+reproduce-atari: .venv/ready  ## training runs on Atari, 15 minutes each, going on where the last run stopped
+	$(BIN)/adalook reproduce atari --out results
+
 report: .venv/ready  ## draw figures, claims and the page from results/ into report/
 	$(BIN)/adalook report --out report
 
@@ -38,12 +44,6 @@ bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, md
 
 bench-search: .venv/ready  ## tree search against plain recursion, into results/
 	$(BIN)/python -m benchmarks.search
-
-bench-learning: .venv/ready  ## QL-DQN against DQN of depth 0 to 3, going on where the last run stopped, into results/
-	$(BIN)/python -m benchmarks.learning
-
-bench-ale: .venv/ready  ## real training runs on Atari for 15 minutes each, into results/
-	$(BIN)/python -m benchmarks.learning ale
 
 bench-throughput: .venv/bench-ready .venv/cleanrl/ready  ## training steps per second against Stable-Baselines3 and CleanRL, into results/
 	$(BIN)/python -m benchmarks.throughput

@@ -73,13 +73,32 @@ def _refuse_other_directories(place: Path) -> None:
 
 def _report_results(options: ReportCommand) -> int:
     """Write the page of experiments' results; return the exit code."""
+    from adalook.report.data.learning import is_learning_results
     from adalook.report.pages.experiments import write_report
 
+    learning = [place for place in options.results if is_learning_results(place)]
+    if learning:
+        return _report_learning(learning, options)
     page, claims, *figures = write_report(options.results, options.out)
     size = page.stat().st_size / 1e6
     plain_console().print(
         f"{page} ({size:.1f} MB), {claims} and {len(figures) // 2} figures as SVG and PNG", soft_wrap=True
     )
+    return DONE
+
+
+def _report_learning(places: Sequence[Path], options: ReportCommand) -> int:
+    """Write the page of a learning experiment; return the exit code."""
+    from adalook.report.pages.learning import write_learning_report
+
+    if len(options.results) > 1:
+        raise ArgumentError(
+            "a learning experiment has a page of its own", got=f"{places[0]} and others", remedy="make a report of each"
+        )
+    files = write_learning_report(places[0], options.out)
+    if not files:
+        raise FileError(f"no run of {places[0]} is finished", remedy="start adalook reproduce again to go on")
+    plain_console().print(f"{', '.join(map(str, files[:2]))} and {len(files) // 2 - 1} figures as SVG and PNG")
     return DONE
 
 

@@ -10,25 +10,36 @@ from typing import Annotated, Literal
 import tyro
 
 from adalook.cli.terminal import DONE, INTERRUPTED, optional
+from adalook.errors import ArgumentError
+
+LEARNING = ("minatar", "atari")
 
 
 @dataclass(frozen=True)
 class ReproduceCommand:
-    """Run the paper's planning experiments again. Killed or stopped by Ctrl-C, the same command goes on.
+    """Run the paper's experiments again. Killed or stopped by Ctrl-C, the same command goes on.
 
     Exit code 0: done; 2: wrong arguments or files; 130: stopped by Ctrl-C, with everything finished so far kept.
 
     Example: adalook reproduce maze --workers 2
+    Example: adalook reproduce minatar --games Breakout --agents depth0 ql --seeds 1 --seconds 60
     """
 
-    experiment: Annotated[Literal["chain", "maze", "sweep", "all"], tyro.conf.Positional]
-    """chain: the motivating example. maze: the maze experiments. sweep: mazes of other sizes and discounts."""
+    experiment: Annotated[Literal["chain", "maze", "sweep", "all", "minatar", "atari"], tyro.conf.Positional]
+    """Planning: chain, the motivating example; maze, the maze experiments; sweep, mazes of other sizes and discounts;
+    all three. Learning, which takes hours and needs adalook[learn]: minatar, atari."""
     seeds: Annotated[int | None, optional(int, "N")] = None
-    """Mazes per setting; without it 10 for maze, 3 for sweep. The chain has none."""
+    """Runs per setting; without it 10 for maze, 3 for sweep and minatar, 1 for atari. The chain has none."""
+    games: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[GAME …]")] = ()
+    """Learning: which games. Without it Breakout, Asterix and Freeway of MinAtar, Breakout of Atari."""
+    agents: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[AGENT …]")] = ()
+    """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3."""
+    seconds: Annotated[float | None, optional(float, "SECONDS")] = None
+    """Learning: processor time for each run; without it 240 on MinAtar, 900 on Atari."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
-    """Results go to DIR/chain, DIR/maze, DIR/sweep."""
+    """Results go to DIR/chain, DIR/maze, …; pages and figures of learning experiments too."""
     workers: Annotated[int | None, optional(int, "N")] = None
-    """Processes; without it one per core. Results do not depend on it."""
+    """Processes; without it one per core. Results of planning do not depend on it."""
     engine: Literal["processes", "ray"] = "processes"
     """Where jobs run: processes on this machine, or Ray (needs the extra 'ray')."""
     address: Annotated[str | None, optional(str, "ADDRESS")] = None
@@ -40,16 +51,53 @@ class ReproduceCommand:
 
     def run(self) -> int:
         """Run the experiments; return the exit code."""
-        from adalook.experiments.registry import chosen_engine, chosen_experiments
-        from adalook.experiments.runner import Interrupted, reproduce
+        from adalook.experiments.runner import Interrupted
 
-        engine = chosen_engine(self.engine, self.workers, self.address)
-        bar = self.progress and sys.stderr.isatty()
-        for experiment in chosen_experiments(self.experiment, self.seeds):
-            directory = self.out / experiment.name
-            try:
-                print(reproduce(experiment, directory, engine, fresh=self.fresh, progress=bar).sentence)
-            except Interrupted as stop:
-                print(f"adalook: interrupted: {stop}; run the same command again to go on", file=sys.stderr)
-                return INTERRUPTED
-        return DONE
+        try:
+            return _run_learning(self) if self.experiment in LEARNING else _run_planning(self)
+        except Interrupted as stop:
+            print(f"adalook: interrupted: {stop}; run the same command again to go on", file=sys.stderr)
+            return INTERRUPTED
+
+
+def _run_planning(options: ReproduceCommand) -> int:
+    """Run planning experiments; return the exit code."""
+    from adalook.experiments.registry import chosen_engine, chosen_experiments
+    from adalook.experiments.runner import reproduce
+
+    for name in ("games", "agents", "seconds"):
+        if getattr(options, name):
+            raise ArgumentError(
+                f"--{name} is for learning experiments",
+                got=options.experiment,
+                remedy=f"reproduce {' or '.join(LEARNING)}",
+            )
+    engine = chosen_engine(options.engine, options.workers, options.address)
+    bar = options.progress and sys.stderr.isatty()
+    for experiment in chosen_experiments(options.experiment, options.seeds):
+        directory = options.out / experiment.name
+        print(reproduce(experiment, directory, engine, fresh=options.fresh, progress=bar).sentence)
+    return DONE
+
+
+def _run_learning(options: ReproduceCommand) -> int:
+    """Run a learning experiment and write its page; return the exit code."""
+    from adalook.experiments.learning_runs import reproduce_learning
+    from adalook.experiments.registry import chosen_engine, chosen_learning
+    from adalook.report.pages.learning import run_in_words, write_learning_report
+
+    experiment = chosen_learning(options.experiment, options.games, options.agents, options.seeds, options.seconds)
+    engine = chosen_engine(options.engine, options.workers, options.address)
+    directory = options.out / experiment.name
+    bar = options.progress and sys.stderr.isatty()
+    reproduce_learning(
+        experiment,
+        directory,
+        engine,
+        fresh=options.fresh,
+        progress=bar,
+        on_record=lambda record: print(run_in_words(record), flush=True),
+    )
+    page, *_ = write_learning_report(directory, directory)
+    print(f"{directory}: {len(experiment.jobs())} runs done; report in {page}")
+    return DONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from adalook.errors import ArgumentError
 from adalook.experiments.chain import ChainExperiment
 from adalook.experiments.engines.base import Engine
@@ -10,6 +12,9 @@ from adalook.experiments.engines.ray import RayEngine
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.runner import ExperimentSpec
 from adalook.experiments.sweep import SweepExperiment
+
+if TYPE_CHECKING:
+    from adalook.experiments.learning import LearningExperiment
 
 EVERY = "all"
 NAMES = ("chain", "maze", "sweep")
@@ -33,6 +38,19 @@ def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSp
         SweepExperiment() if seeds is None else SweepExperiment(seeds=seeds),
     ]
     return [experiment for experiment in experiments if name in (EVERY, experiment.name)]
+
+
+def chosen_learning(
+    name: str, games: tuple[str, ...], agents: tuple[str, ...], seeds: int | None, seconds: float | None
+) -> LearningExperiment:
+    """Return the learning experiment of this name; what is empty or None is as usual."""
+    from adalook.experiments.learning import learning_experiment
+
+    if name == "minatar":
+        from adalook.experiments.minatar import SUITE
+    else:
+        from adalook.experiments.atari import SUITE
+    return learning_experiment(SUITE, games, agents, seeds, seconds)
 
 
 def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:

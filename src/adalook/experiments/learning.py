@@ -1,0 +1,241 @@
+"""What the learning experiments compare: agents by name, games, and the settings that all agents of a suite share.
+
+Every agent gets the same budget of *processor* time, tree search and prior included, so that a run does not depend on
+what else the machine does. A suite is a family of games: see `minatar` and `atari`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adalook import _validation as validation
+from adalook.errors import ArgumentError
+from adalook.experiments.engines.base import JobResult
+from adalook.learning.agents.base import Agent
+from adalook.learning.agents.dqn import DQN
+from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.config import Config
+
+Record = dict[str, Any]
+
+RANDOM = "random"
+"""The name of random play among agents: measured once per game, to normalise by."""
+QL_SETTINGS = {
+    "shared_head",
+    "learn_every_action",
+    "nodes_per_step",
+    "deepest_tree",
+    "depth_shares",
+    "ranked_transitions",
+    "prior",
+    "prior_steps",
+    "train_shallow_heads",
+    "head_balance",
+}
+"""Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
+
+
+# ---- agents
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How curves draw an agent: colours of Okabe and Ito, and dashes for those who see none."""
+
+    colour: str
+    dashes: tuple[float, ...] = ()
+    """Lengths of dashes and gaps; empty for a whole line."""
+    width: float = 1.4
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent with its settings; `depth` None is QL-DQN, otherwise DQN with trees of that depth."""
+
+    title: str
+    style: LineStyle
+    depth: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    by_default: bool = True
+    """False: takes part only if it is named."""
+
+    def config(self, suite: Suite) -> Config:
+        """Return its settings for the games of a suite."""
+        return dataclasses.replace(suite.preset(), **{**suite.changes, **self.settings})
+
+    def make(self, suite: Suite, game: Game, seed: int, **changes: Any) -> Agent:
+        """Return the untrained agent for a game."""
+        config = dataclasses.replace(self.config(suite), **changes)
+        if self.depth is None:
+            return QLDQN(game.env, config, seed=seed)
+        return DQN(game.env, config, depth=self.depth, seed=seed)
+
+
+PRIOR: Record = {"prior": "train", "prior_steps": 10_000}
+"""A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
+PAPER: Record = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
+"""Shares as they are given, a head for each depth, and learning from the action taken alone."""
+DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
+"""By depth."""
+
+
+def _every_action(depth: int) -> AgentSpec:
+    """Return a fixed depth that learns about every action, as QL-DQN does: what is its lead due to?"""
+    settings = {"nodes_per_step": 0.0, "depth_shares": (1.0,) * (depth - 1)}
+    style = LineStyle("#009e73", DASHES[depth])
+    return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
+
+
+AGENTS = {
+    "depth0": AgentSpec("DQN", LineStyle("#8a8a8a", DASHES[0]), 0),
+    "depth1": AgentSpec("depth 1", LineStyle("#56b4e9", DASHES[1]), 1),
+    "depth2": AgentSpec("depth 2", LineStyle("#0072b2", DASHES[2]), 2),
+    "depth3": AgentSpec("depth 3", LineStyle("#000000", DASHES[3]), 3),
+    "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2)),
+    "ql-prior": AgentSpec("QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, PRIOR),
+    "ql-paper": AgentSpec("QL-DQN, paper's", LineStyle("#cc79a7"), None, {**PRIOR, **PAPER}),
+    "every1": _every_action(1),
+    "every2": _every_action(2),
+    "every3": _every_action(3),
+}
+"""Every agent that the learning experiments know."""
+
+
+# ---- games
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game, and how many episodes it takes to judge a player; 0: it is not judged by playing greedily."""
+
+    name: str
+    env: str
+    interim_episodes: int = 5
+    final_episodes: int = 30
+    random_episodes: int = 100
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A family of games that are trained on with the same settings."""
+
+    name: str
+    games: Mapping[str, Game]
+    preset: Callable[[], Config]
+    changes: Mapping[str, Any]
+    """What all agents change of the preset."""
+    usual_games: tuple[str, ...]
+    usual_agents: tuple[str, ...]
+    usual_seeds: int
+    usual_seconds: float
+
+
+# ---- the experiment
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One run: a game, an agent and a seed."""
+
+    suite: Suite
+    game: Game
+    agent: str
+    seed: int
+    seconds: float
+    """Of processor time, for training."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the runs of a suite."""
+        return f"{self.game.name}--{self.agent}--{self.seed}"
+
+    def run(self) -> JobResult:
+        """Train, judge, and write down what happened."""
+        from adalook.experiments.training_job import run_training_job
+
+        return JobResult(run_training_job(self))
+
+    def definition(self) -> Record:
+        """Return what its result depends on, but for the code, as JSON can hold it."""
+        if self.agent == RANDOM:
+            config = AGENTS["depth0"].config(self.suite).to_plain()
+            return {"episodes": self.game.random_episodes, "config": config}
+        agent = AGENTS[self.agent]
+        return {
+            "seconds": self.seconds,
+            "episodes": [self.game.interim_episodes, self.game.final_episodes],
+            "depth": agent.depth,
+            "config": agent.config(self.suite).to_plain(),
+        }
+
+    def is_result(self, record: Record) -> bool:
+        """Return whether a record is of this very job, as it is defined today.
+
+        A setting that the record does not know was added since, and is taken to have had no effect at its default.
+        Where that is wrong, delete the runs of the agents that it changes.
+        """
+        return _relevant(record.get("definition", {})) == _relevant(self.definition())
+
+
+def _relevant(definition: Record) -> Record:
+    """Return the part of a definition that decides whether two runs are of the same job."""
+    plain: Record = json.loads(json.dumps(definition))
+    ignored = QL_SETTINGS if plain.get("depth", 0) is not None else set()
+    config = Config().to_plain() | plain.get("config", {})
+    return plain | {"config": {name: value for name, value in config.items() if name not in ignored}}
+
+
+@dataclass(frozen=True)
+class LearningExperiment:
+    """Games × agents × seeds of a suite, each with the same budget of processor time."""
+
+    suite: Suite
+    games: tuple[str, ...]
+    agents: tuple[str, ...]
+    seeds: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The name of the suite."""
+        return self.suite.name
+
+    def jobs(self) -> list[TrainingJob]:
+        """Return random play, then the runs by seed, game and agent: whatever part is finished is a fair comparison."""
+        games = [self.suite.games[name] for name in self.games]
+        return [
+            *(TrainingJob(self.suite, game, RANDOM, 0, self.seconds) for game in games if game.random_episodes),
+            *(
+                TrainingJob(self.suite, game, agent, seed, self.seconds)
+                for seed in range(self.seeds)
+                for game in games
+                for agent in self.agents
+            ),
+        ]
+
+
+def learning_experiment(
+    suite: Suite,
+    games: tuple[str, ...] = (),
+    agents: tuple[str, ...] = (),
+    seeds: int | None = None,
+    seconds: float | None = None,
+) -> LearningExperiment:
+    """Return an experiment on some games and agents of a suite; what is not given is as usual."""
+    for what, chosen, known in (("game", games, suite.games), ("agent", agents, AGENTS)):
+        for name in chosen:
+            if name not in known:
+                raise ArgumentError(
+                    f"there is no such {what} in {suite.name}", expected=", ".join(known), got=repr(name)
+                )
+    return LearningExperiment(
+        suite,
+        games or suite.usual_games,
+        agents or suite.usual_agents,
+        validation.integer(1).validate("seeds", suite.usual_seeds if seeds is None else seeds),
+        validation.positive.validate("seconds", suite.usual_seconds if seconds is None else seconds),
+    )

@@ -1,0 +1,34 @@
+"""The learning experiment on MinAtar: QL-DQN against DQN with trees of depth 0 to 3, four processor minutes each."""
+
+from __future__ import annotations
+
+from adalook.experiments.learning import AGENTS, Game, Suite
+from adalook.learning.presets import minatar
+
+GAMES = {
+    name: Game(name, f"MinAtar/{name}-v1", *episodes)
+    for name, episodes in {
+        "Breakout": (3, 20),
+        "Asterix": (2, 10),
+        "Freeway": (1, 4, 10),  # 2,500 steps each, whoever plays
+        "SpaceInvaders": (),
+        "Seaquest": (),
+    }.items()
+}
+SUITE = Suite(
+    name="minatar",
+    games=GAMES,
+    preset=minatar,
+    changes={
+        # Runs of four minutes have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without
+        # learning would leave most of a run, and more of a slow agent's than of a fast one's, to chance.
+        "epsilon_anneal_steps": 20_000,
+        "learning_starts_steps": 1_000,
+        # As long as Freeway's own episodes. A greedy player may bounce the ball for ever without hitting a brick.
+        "max_episode_steps": 2_500,
+    },
+    usual_games=("Breakout", "Asterix", "Freeway"),
+    usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
+    usual_seeds=3,
+    usual_seconds=240.0,
+)

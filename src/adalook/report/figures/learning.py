@@ -1,0 +1,194 @@
+"""Figures of learning experiments: score by time and by steps, depth by time, all games in one number, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adalook._arrays import FloatArray
+from adalook.report.data.learning import RANDOM, AgentLook, LearningData, Record
+from adalook.report.figures import style as plotting
+from adalook.report.figures.style import save as save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Curve = Callable[[Record, str], tuple[FloatArray, FloatArray]]
+"""From a run and an axis, "seconds" or "steps", to where and how much."""
+
+SMOOTH_BINS = 9
+"""Parts of the budget that a point of a curve is the mean of."""
+POINTS = 200
+COLUMNS = 3
+BAND = 0.13
+
+
+def _rolling(sums: FloatArray) -> FloatArray:
+    """Sums over a window of bins around each; at the ends over what there is."""
+    return np.convolve(sums, np.ones(SMOOTH_BINS), mode="same")
+
+
+def score_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Smoothed score of training episodes by "seconds" or "steps", where there were any."""
+    timeline = record["timeline"]
+    episodes, scores = _rolling(np.array(timeline["episodes"], float)), _rolling(np.array(timeline["scores"]))
+    there = episodes > 0.0
+    return _places(record, axis)[there], scores[there] / episodes[there]
+
+
+def depth_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Smoothed mean depth of training decisions, without the prior's."""
+    timeline = record["timeline"]
+    counts = np.array(list(timeline["depths"].values()), float)
+    depths = np.array([float(depth) for depth in timeline["depths"]])
+    own = counts.sum(axis=0) - np.array(timeline["prior_steps"])  # the prior's have depth 0
+    decisions, sums = _rolling(own), _rolling(depths @ counts)
+    there = own > 0.0
+    return _places(record, axis)[there], sums[there] / decisions[there]
+
+
+def greedy_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Score of the evaluations on the way and of the final one."""
+    steps = [*(interim["steps"] for interim in record["interim"]), record["steps"]]
+    scores = [*(interim["score"] for interim in record["interim"]), record["final"]["score"]]
+    at = np.interp(steps, _places(record, "steps"), _places(record, axis))
+    return at, np.array(scores, np.float64)
+
+
+def _places(record: Record, axis: str) -> FloatArray:
+    """Where the bins end."""
+    if axis == "steps":
+        return np.cumsum(record["timeline"]["steps"]).astype(np.float64)
+    bins = len(record["timeline"]["steps"])
+    return np.linspace(0.0, record["definition"]["seconds"], bins + 1)[1:]
+
+
+def over_seeds(curves: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, ...]:
+    """(x, mean, lowest, highest) where all seeds have a curve; empty if they share no stretch."""
+    first, last = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
+    if first > last:
+        return (np.empty(0),) * 4
+    grid = np.linspace(first, last, POINTS)
+    values = np.array([np.interp(grid, x, y) for x, y in curves])
+    return grid, values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+
+
+def _panels(games: list[str]) -> tuple[Figure, list[Axes]]:
+    columns = min(COLUMNS, len(games))
+    rows = -(-len(games) // columns)
+    figure = plotting.new_figure(max(6.0, 3.6 * columns), 0.9 + 2.6 * rows)
+    return figure, [figure.add_subplot(rows, columns, place) for place in range(1, len(games) + 1)]
+
+
+def _legend(figure: Figure, panels: list[Axes]) -> None:
+    """One for all panels, below them."""
+    handles: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=plotting.SMALL,
+        handlelength=3.2,
+    )
+
+
+def curves(data: LearningData, curve: Curve, *, axis: str, what: str) -> Figure:
+    """Draw one panel per game, a line per agent: mean over seeds, with a band from the lowest to the highest."""
+    figure, panels = _panels(data.trained_games)
+    for panel, game in zip(panels, data.trained_games, strict=True):
+        for agent in (agent for agent in data.agents if (game, agent) in data.runs):
+            seeds = [points for points in (curve(record, axis) for record in data.runs[game, agent]) if len(points[0])]
+            if seeds:
+                _line(panel, data.looks[agent], over_seeds(seeds))
+        if what == "score" and (game, RANDOM) in data.runs:
+            random = data.runs[game, RANDOM][0]["final"]["score"]
+            panel.axhline(random, color=plotting.GREY, linewidth=0.8, label="random play")
+        plotting.tidy(panel, title=game, x="steps" if axis == "steps" else "seconds of training", y=what)
+        panel.set_xlim(left=0.0)
+        if axis == "steps":
+            plotting.counts(panel, "x")
+    _legend(figure, panels)
+    return figure
+
+
+def _line(panel: Axes, look: AgentLook, points: tuple[FloatArray, ...]) -> None:
+    x, mean, low, high = points
+    panel.fill_between(x, low, high, color=look.colour, alpha=BAND, linewidth=0)
+    panel.plot(x, mean, color=look.colour, linestyle=_dashes(look), linewidth=look.width, label=look.title)
+
+
+def _dashes(look: AgentLook) -> Any:
+    return (0, look.dashes) if look.dashes else "-"
+
+
+def aggregate(data: LearningData, known: Record) -> Figure:
+    """Draw a point with its interval for each agent."""
+    iqms = known["aggregate"]["iqm"]
+    figure = plotting.new_figure(6.0, 0.9 + 0.32 * len(iqms))
+    panel = figure.add_subplot()
+    for place, (agent, estimate) in enumerate(iqms.items()):
+        colour = data.looks[agent].colour
+        panel.plot([estimate["low"], estimate["high"]], [place] * 2, color=colour, linewidth=5.0, alpha=0.45)
+        panel.plot([estimate["value"]], [place], marker="o", color=colour, markersize=7, markeredgecolor="white")
+    panel.axvline(1.0, color=plotting.GREY, linewidth=0.8, zorder=0)
+    games = ", ".join(known["compared_games"])
+    plotting.tidy(panel, title=games, x="IQM of normalised scores (0: random play, 1: best agent)", grid="x")
+    panel.set_yticks(range(len(iqms)), [data.looks[agent].title for agent in iqms])
+    panel.margins(y=0.12)
+    panel.invert_yaxis()
+    return figure
+
+
+def judged_figures(data: LearningData, known: Record) -> dict[str, tuple[str, Figure]]:
+    """Return title and figure by name for agents that were judged by greedy play; the aggregate once there is one."""
+    drawn = {}
+    if known["aggregate"] is not None:
+        drawn["iqm"] = ("Normalised score over all games", aggregate(data, known))
+    return drawn | {
+        "greedy": (
+            "Score of greedy evaluations by time",
+            curves(data, greedy_curve, axis="seconds", what="score"),
+        ),
+        "time": ("Score of training episodes by time", curves(data, score_curve, axis="seconds", what="score")),
+        "steps": ("Score of training episodes by steps", curves(data, score_curve, axis="steps", what="score")),
+        "depth": ("Mean depth by time", curves(data, depth_curve, axis="seconds", what="depth")),
+    }
+
+
+def training_figures(data: LearningData) -> dict[str, tuple[str, Figure]]:
+    """Return title and figure by name for agents that were not judged: a row of panels per game."""
+    games = data.trained_games
+    figure = plotting.new_figure(10.5, 0.4 + 2.9 * len(games))
+    panels = figure.subplots(len(games), 3, squeeze=False)
+    for (score, steps, memory), game in zip(panels, games, strict=True):
+        for agent in data.agents:
+            for record in data.runs.get((game, agent), []):
+                _training_lines(score, steps, memory, data.looks[agent], record)
+        plotting.tidy(score, title=f"{game}: score of training episodes", x="minutes", y="mean around the minute")
+        plotting.tidy(steps, title="Agent steps", x="minutes")
+        plotting.counts(steps)
+        plotting.tidy(memory, title="Memory (dotted: without replay)", x="minutes", y="MiB")
+        for panel in (score, steps, memory):
+            panel.set_xlim(left=0.0)
+            panel.set_ylim(bottom=0.0)
+    _legend(figure, list(panels.ravel()))
+    return {"training": ("Score, speed and memory by minute", figure)}
+
+
+def _training_lines(score: Axes, steps: Axes, memory: Axes, look: AgentLook, record: Record) -> None:
+    line: Record = {"color": look.colour, "linewidth": look.width}
+    at, scores = score_curve(record, "seconds")
+    score.plot(at / 60.0, scores, linestyle=_dashes(look), **line)
+    samples = record["samples"]
+    steps.plot(samples["minutes"], samples["steps"], linestyle=_dashes(look), label=look.title, **line)
+    memory.plot(samples["minutes"], samples["resident_mib"], **line)
+    beyond = np.subtract(samples["resident_mib"], samples["replay_mib"])
+    memory.plot(samples["minutes"], beyond, linestyle=":", **line)

@@ -1,0 +1,235 @@
+"""Learning experiments: what counts as finished, how a run keeps to its budget, how it ends, and its page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adalook.cli.main import main
+from adalook.errors import ArgumentError
+from adalook.experiments import minatar
+from adalook.experiments.atari import SUITE as ATARI
+from adalook.experiments.engines.base import FinishedJob, Job, run_timed
+from adalook.experiments.learning import (
+    AGENTS,
+    RANDOM,
+    Game,
+    LearningExperiment,
+    Suite,
+    TrainingJob,
+    learning_experiment,
+)
+from adalook.experiments.learning_runs import LearningRuns, reproduce_learning
+from adalook.experiments.runner import Interrupted
+from adalook.experiments.training_job import BINS, INTERIM, SAMPLES, Timeline
+from adalook.learning.acting import Decision
+from adalook.learning.config import Config
+from adalook.learning.training import Episode, Round
+from adalook.report.figures.learning import depth_curve
+from adalook.report.pages.learning import write_learning_report
+
+SECONDS = 1.0
+SUITE = minatar.SUITE
+BREAKOUT = SUITE.games["Breakout"]
+KEPT = Path(__file__).parents[2] / "results"
+QUICK = dataclasses.replace(SUITE, games={"Breakout": Game("Breakout", "MinAtar/Breakout-v1", 1, 2, 3)})
+"""Judged in few episodes."""
+
+
+class Inline:
+    """Runs jobs right here; after `most` of them it is stopped by Ctrl-C."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.ran = most, list[str]()
+
+    def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
+        for job in jobs:
+            if len(self.ran) == self.most:
+                raise KeyboardInterrupt
+            self.ran.append(job.name)
+            yield run_timed(job)
+
+
+def test_seeds_come_first_and_random_play_before_all() -> None:
+    jobs = LearningExperiment(SUITE, ("Breakout", "Asterix"), ("depth0", "ql"), 2, 1.0).jobs()
+    assert [job.name for job in jobs[:4]] == [
+        "Breakout--random--0",
+        "Asterix--random--0",
+        "Breakout--depth0--0",
+        "Breakout--ql--0",
+    ]
+    assert [job.seed for job in jobs[2:]] == [0] * 4 + [1] * 4
+
+
+class TestStaleness:
+    job = TrainingJob(SUITE, BREAKOUT, "ql", 0, 5.0)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As it comes from the disk."""
+        return dict(json.loads(json.dumps({"definition": self.job.definition()})))
+
+    def test_own_record_is_its_result(self) -> None:
+        assert self.job.is_result(self.record)
+
+    def test_other_budget_is_not(self) -> None:
+        assert not dataclasses.replace(self.job, seconds=6.0).is_result(self.record)
+
+    def test_other_settings_are_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        record = self.record
+        tuned = {**AGENTS["ql"].settings, "ranked_transitions": 500}
+        monkeypatch.setitem(AGENTS, "ql", dataclasses.replace(AGENTS["ql"], settings=tuned))
+        assert not self.job.is_result(record)
+
+    def test_setting_added_since_at_its_default_is_no_change(self) -> None:
+        record = self.record
+        assert record["definition"]["config"].pop("head_balance") == 0.0
+        assert self.job.is_result(record)
+
+    def test_tuning_qldqn_leaves_runs_of_dqn_as_they_are(self) -> None:
+        job = TrainingJob(SUITE, BREAKOUT, "depth1", 0, 5.0)
+        record = json.loads(json.dumps({"definition": job.definition()}))
+        record["definition"]["config"]["depth_shares"] = [0.9]
+        assert job.is_result(record)
+        record["definition"]["config"]["learning_rate"] = 1.0
+        assert not job.is_result(record)
+
+    def test_foreign_file_is_not(self) -> None:
+        assert not self.job.is_result({})
+
+
+def _round(depths: list[int], scores: list[float], phase: str = "agent") -> Round:
+    decisions = [Decision(0, depth, nodes=10 * depth) for depth in depths]
+    return Round(0, 0.0, 0.1, decisions, [Episode(score, 5) for score in scores], [], phase)
+
+
+def test_timeline_adds_up_within_parts_of_the_budget() -> None:
+    timeline = Timeline(seconds=10.0)
+    timeline.add(_round([0, 0], [], phase="prior"), 0.01)
+    timeline.add(_round([1, 3], [2.0, 4.0]), 0.05)
+    timeline.add(_round([2, 2], [7.0]), 10.3)  # the last round ends beyond the budget
+    plain = timeline.to_plain()
+    assert (plain["steps"][0], plain["prior_steps"][0], plain["steps"][-1]) == (4, 2, 2)
+    assert (plain["episodes"][0], plain["scores"][0], plain["scores"][-1]) == (2, 6.0, 7.0)
+    assert plain["nodes"][0] == 40
+    assert {depth: sum(counts) for depth, counts in plain["depths"].items()} == {"0": 2, "1": 1, "2": 2, "3": 1}
+    record = {"definition": {"seconds": 10.0}, "timeline": plain}
+    at, depth = depth_curve(record, "seconds")
+    assert (at.tolist(), depth.tolist()) == ([10.0 / BINS, 10.0], [2.0, 2.0])
+
+
+def test_random_play_is_only_measured_where_agents_are_judged() -> None:
+    assert RANDOM not in {job.agent for job in learning_experiment(ATARI).jobs()}
+
+
+def test_wrong_names_and_budgets_are_refused() -> None:
+    for wrong in ({"games": ("Pong",)}, {"agents": ("magic",)}, {"seeds": 0}, {"seconds": 0.0}):
+        with pytest.raises(ArgumentError):
+            learning_experiment(SUITE, **wrong)  # type: ignore[arg-type]
+
+
+def test_flags_of_learning_are_refused_for_planning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["reproduce", "chain", "--agents", "ql", "--out", str(tmp_path)]) == 2
+    assert "--agents is for learning" in capsys.readouterr().err
+    assert main(["reproduce", "minatar", "--games", "Pong", "--out", str(tmp_path)]) == 2
+    assert "Breakout" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suite", [SUITE, ATARI], ids=lambda suite: suite.name)
+def test_kept_runs_are_described_in_todays_words(suite: Suite) -> None:
+    """A setting that is renamed must be renamed in the records, or their runs would count as missing."""
+    paths = sorted((KEPT / suite.name / "runs").glob("*.json"))
+    assert paths
+    for path in paths:
+        record = json.loads(path.read_text())
+        assert record["definition"]["config"].keys() <= Config().to_plain().keys(), path.name
+        assert record["game"] in suite.games
+        assert record["agent"] in {*AGENTS, RANDOM}
+
+
+@pytest.fixture(scope="module")
+def real_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short runs of three agents, one seed, and random play, in few episodes; the second seed is missing."""
+    out = tmp_path_factory.mktemp("learning")
+    experiment = LearningExperiment(QUICK, ("Breakout",), ("depth0", "depth1", "ql"), 2, SECONDS)
+    with pytest.raises(Interrupted, match="4 of 7 jobs are done and kept"):
+        reproduce_learning(experiment, out, Inline(most=4))
+    write_learning_report(out, out)
+    return out
+
+
+def test_an_interrupted_experiment_goes_on_with_what_is_missing(real_runs: Path) -> None:
+    experiment = LearningExperiment(QUICK, ("Breakout",), ("depth0", "ql"), 1, SECONDS)
+    assert LearningRuns(real_runs, experiment).missing() == []
+    engine = Inline()
+    index = (real_runs / "experiment.json").read_bytes()
+    assert reproduce_learning(experiment, real_runs, engine) == []
+    assert engine.ran == []
+    (real_runs / "experiment.json").write_bytes(index)
+
+
+def test_run_keeps_to_its_budget_and_judges_on_the_way(real_runs: Path) -> None:
+    record = json.loads((real_runs / "runs" / "Breakout--ql--0.json").read_text())
+    assert SECONDS <= record["cpu_seconds"] < SECONDS + 0.5
+    assert [len(interim["scores"]) for interim in record["interim"]] == [1] * len(INTERIM)
+    assert all(0 < interim["steps"] < record["steps"] for interim in record["interim"])
+    assert all(
+        interim["cpu_seconds"] >= share * SECONDS for interim, share in zip(record["interim"], INTERIM, strict=True)
+    )
+    assert len(record["final"]["scores"]) == 2
+    assert sum(record["timeline"]["steps"]) == record["steps"] > 0
+    assert 1.0 <= record["final"]["mean_depth"] <= AGENTS["ql"].config(SUITE).max_depth
+    assert record["final"]["nodes_per_step"] >= 1.0
+    assert 1 <= len(record["samples"]["resident_mib"]) <= SAMPLES
+    assert min(record["samples"]["resident_mib"]) > 10.0
+
+
+def test_page_of_a_part_says_what_is_missing(real_runs: Path) -> None:
+    known = json.loads((real_runs / "minatar.json").read_text())
+    assert known["missing"] == ["Breakout--depth0--1", "Breakout--depth1--1", "Breakout--ql--1"]
+    scores = {
+        agent: json.loads((real_runs / "runs" / f"Breakout--{agent}--0.json").read_text())["final"]["score"]
+        for agent in (RANDOM, "depth0", "depth1", "ql")
+    }
+    cells = known["games"]["Breakout"]["agents"]
+    assert {agent: cell["score"]["value"] for agent, cell in cells.items()} == {
+        agent: score for agent, score in scores.items() if agent != RANDOM
+    }
+    best = max(scores["depth0"], scores["depth1"], scores["ql"])
+    if best > scores[RANDOM]:
+        expected = (scores["ql"] - scores[RANDOM]) / (best - scores[RANDOM])
+        assert known["aggregate"]["iqm"]["ql"]["value"] == pytest.approx(expected)
+    else:
+        assert known["aggregate"] is None
+    assert "Not complete" in (real_runs / "minatar.md").read_text()
+    assert all((real_runs / f"{name}.svg").stat().st_size > 1000 for name in ("greedy", "time", "steps", "depth"))
+
+
+def test_sigterm_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "adalook", "reproduce", "minatar", "--games", "Breakout", "--agents", "depth0"]
+    command += ["--seconds", "600", "--workers", "2", "--out", str(tmp_path)]
+    run = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "minatar" / "runs" / "Breakout--random--0.json").exists():
+        assert time.monotonic() < deadline
+        assert run.poll() is None
+        time.sleep(0.05)
+    os.kill(run.pid, signal.SIGTERM)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "1 of 4 jobs are done and kept" in err
+    left = subprocess.run(["ps", "-o", "stat=", "-g", str(run.pid)], capture_output=True, text=True).stdout.split()
+    assert all(state.startswith("Z") for state in left)
+    index = json.loads((tmp_path / "minatar" / "experiment.json").read_text())
+    assert index["runs"] == ["Breakout--random--0"]
