@@ -63,12 +63,12 @@ def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypat
 def test_an_error_in_learning_is_heard_and_the_threads_go(monkeypatch: pytest.MonkeyPatch) -> None:
     others = set(threading.enumerate())
     agent = DQN(BREAKOUT, small_config(overlap=True), seed=1).learn(steps=120)
-    assert len(set(threading.enumerate()) - others) == 2
+    assert len(set(threading.enumerate()) - others) == 1
 
     def fails(*_: Any) -> Any:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Learner, "_wanted", fails)
+    monkeypatch.setattr(Learner, "td_targets", fails)
     with pytest.raises(MemoryError, match="no room"):
         agent.learn(steps=8)
     agent.forget_training()

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from adalook.errors import DivergedError
-from adalook.learning.cpu.optimizers import make_optimizer
-from adalook.learning.learner import Learner, bootstrap_targets, head_weights
+from adalook.learning.learner import Learner, head_weights
 from adalook.learning.networks import MinAtarTrunk, QNetwork
 from adalook.learning.presets import minatar
 from adalook.learning.replay.buffer import Batch
@@ -25,15 +24,9 @@ def network(seed: int = 0, **options: Any) -> QNetwork:
 
 
 def learner(net: QNetwork, **changes: Any) -> Learner:
-    config = dataclasses.replace(minatar(), **changes)
-    return Learner(
-        net,
-        network(seed=8),
-        make_optimizer(net, config, CPU),
-        discount=0.9,
-        head_balance=config.head_balance,
-        device=CPU,
-    )
+    """Plain PyTorch; `test_cpu_twins` holds the twins against it."""
+    config = dataclasses.replace(minatar(), **{"discount": 0.9, "shared_head": False, **changes})
+    return Learner(net, network(seed=8), config, CPU)
 
 
 def batch(depths: list[int], seed: int = 0, terminated: bool = False) -> Batch:
@@ -51,15 +44,20 @@ def batch(depths: list[int], seed: int = 0, terminated: bool = False) -> Batch:
 
 
 def test_the_return_is_followed_by_the_discounted_value_of_the_leaf() -> None:
-    leaf_values = np.array([[1.0, 5.0], [2.0, 0.0], [7.0, 8.0], [3.0, 4.0]])
-    targets = bootstrap_targets(
-        np.array([0.5, 0.5, 0.5, 0.5]),
-        leaf_values,
-        np.array([1, 1, 3, 2]),
-        np.array([False, False, False, True]),
-        0.5,
-    )
-    assert targets.tolist() == [0.5 + 0.5 * 5.0, 0.5 + 0.5 * 2.0, 0.5 + 0.125 * 8.0, 0.5]
+    learn = learner(network(), discount=0.5)
+    data = dataclasses.replace(batch([1, 1, 3, 2]), terminated=np.array([False, False, False, True]))
+    data = dataclasses.replace(data, steps=np.array([1, 4, 3, 2]))
+    heads = (1, 1, 3, 2)
+    values = [learn.target(torch.from_numpy(data.leaves[i : i + 1]), head).max().item() for i, head in enumerate(heads)]
+    factors = np.array([0.5, 0.5**4, 0.5**3, 0.0])  # γ^steps, whatever the head; nothing after the end
+    np.testing.assert_allclose(learn.td_targets([data]).numpy(), data.returns + factors * values, rtol=1e-5, atol=1e-6)
+
+
+def test_targets_of_several_batches_in_one_pass_are_those_of_each() -> None:
+    learn = learner(network())
+    some = [batch([1, 2, 3], seed=1), batch([2] * 5, seed=2)]
+    together = learn.td_targets(some)
+    np.testing.assert_allclose(together, torch.cat([learn.td_targets([each]) for each in some]), rtol=1e-5, atol=1e-6)
 
 
 def test_the_target_uses_the_head_of_the_transition_and_the_frozen_network() -> None:
@@ -102,7 +100,7 @@ def test_an_update_is_a_step_of_torch_own_huber_loss() -> None:
         values[rows, torch.from_numpy(data.actions)], torch.from_numpy(wanted).float()
     )
     loss.backward()
-    reference.optimizer.step({name: weight.grad for name, weight in theirs.named_parameters()})
+    reference.optimizer.step()
     assert abs(update.loss - loss.item()) < 1e-6
     for name, weight in ours.weights().items():
         np.testing.assert_allclose(weight, theirs.weights()[name], atol=1e-6, err_msg=name)
@@ -129,10 +127,9 @@ def test_ended_leaves_are_worth_their_return_alone() -> None:
 
 
 def test_balance_gives_rare_heads_the_weight_they_would_have_alone() -> None:
-    places = np.array([0, 0, 0, 1])
-    assert head_weights(places, 0.0).tolist() == [1.0, 1.0, 1.0, 1.0]
-    weights = head_weights(places, 1.0)
-    np.testing.assert_allclose([weights[places == place].sum() for place in (0, 1)], [4, 4])
+    heads = np.array([1, 1, 1, 3])
+    weights = head_weights(heads, 1.0)
+    np.testing.assert_allclose([weights[heads == head].sum() for head in (1, 3)], [4, 4])
 
 
 def test_balance_makes_a_head_learn_as_fast_as_in_a_batch_of_its_own() -> None:

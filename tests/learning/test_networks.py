@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ import pytest
 import torch
 
 from adalook.errors import ArgumentError
-from adalook.learning.cpu.optimizers import TorchOptimizer, make_optimizer
+from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.networks import (
+    NETWORKS,
     ROWS_PER_PASS,
     MinAtarTrunk,
     MLPTrunk,
@@ -20,7 +20,7 @@ from adalook.learning.networks import (
     QNetwork,
     TableTrunk,
 )
-from adalook.learning.presets import minatar
+from tests.learning.small import BREAKOUT, small_config
 
 SHAPE = (4, 10, 10)
 CPU = torch.device("cpu")
@@ -68,8 +68,7 @@ def test_a_shared_head_serves_every_depth() -> None:
 def test_rows_of_several_depths_get_the_values_of_their_own_heads() -> None:
     net, rows = network(), bits(6)
     depths = np.array([3, 1, 1, 3, 2, 1])
-    names, places = net.head_index(depths)
-    values = net.of_heads(rows, names).detach().numpy()[np.arange(6), places]
+    values = net.head_values(rows, depths).detach().numpy()
     expected = [net(rows, int(depth))[i].detach().numpy() for i, depth in enumerate(depths)]
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
 
@@ -77,8 +76,9 @@ def test_rows_of_several_depths_get_the_values_of_their_own_heads() -> None:
 def test_one_head_alone_is_to_the_bit_what_it_is_without_others() -> None:
     rows = bits(32)
     alone, together = network((2,)), network((1, 2, 3))
-    assert torch.equal(alone.of_heads(rows, ("2",)), together.of_heads(rows, ("2",)))
-    assert torch.equal(alone.of_heads(rows, ("2",))[:, 0], together(rows, 2))
+    heads = np.full(32, 2)
+    assert torch.equal(alone.head_values(rows, heads), together.head_values(rows, heads))
+    assert torch.equal(alone.head_values(rows, heads), together(rows, 2))
 
 
 def test_gathering_patches_is_a_convolution() -> None:
@@ -132,93 +132,34 @@ def test_weights_go_over_to_another_network_and_misfits_are_refused() -> None:
 
 
 @pytest.mark.parametrize("trunk", [NatureTrunk, MinAtarTrunk])
-def test_worlds_that_do_not_fit_are_refused(trunk: Any) -> None:
-    with pytest.raises(ArgumentError, match="does not fit"):
+def test_observations_that_do_not_fit_are_refused(trunk: Any) -> None:
+    with pytest.raises(ArgumentError, match="do not fit"):
         trunk((3,), 16)
 
 
-@pytest.mark.parametrize("kind", ["rmsprop", "adam"])
-def test_compiled_optimizers_are_torchs_and_leave_heads_without_gradient_alone(kind: str) -> None:
-    config = dataclasses.replace(minatar(), optimizer=kind, learning_rate=0.01)
-    nets = [network(), network()]
-    compiled = make_optimizer(nets[0], config, CPU)
-    weights = list(nets[1].parameters())
-    torchs = {
-        "rmsprop": torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True),
-        "adam": torch.optim.Adam(weights, lr=0.01, betas=(config.first_moment_decay, 0.95), eps=0.01),
-    }
-    reference = TorchOptimizer(nets[1], torchs[kind])
-    before = nets[0].weights()
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        gradients: dict[str, torch.Tensor | None] = {
-            name: torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32)) for name, weight in before.items()
-        }
-        gradients |= {"heads.3.weight": None, "heads.3.bias": None}
-        for optimizer in (compiled, reference):  # in two pieces, as gradients may come
-            for trunk in (True, False):
-                optimizer.step({name: g for name, g in gradients.items() if name.startswith("trunk") == trunk})
-    ours, theirs = nets[0].weights(), nets[1].weights()
-    for name in before:
-        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-4, atol=1e-6)
-        assert np.array_equal(ours[name], before[name]) == name.startswith("heads.3")
+class OneLayer(torch.nn.Module):
+    """A network that somebody might add: one dense layer."""
+
+    def __init__(self, observation_shape: tuple[int, ...], features: int) -> None:
+        super().__init__()
+        self.dense = torch.nn.Linear(int(np.prod(observation_shape)), features)
+        self.features = features
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.dense(observations.flatten(1).float()))
 
 
-@pytest.mark.parametrize("kind", ["rmsprop", "adam"])
-@pytest.mark.parametrize("compiled_first", [True, False])
-def test_a_run_may_move_between_optimizers_of_cpu_and_gpu(kind: str, compiled_first: bool) -> None:
-    config = dataclasses.replace(minatar(), optimizer=kind, learning_rate=0.01)
-    rng = np.random.default_rng(0)
-    nets = [network(seed=seed) for seed in range(2)]
-
-    def torchs(net: QNetwork) -> TorchOptimizer:
-        weights = list(net.parameters())
-        if kind == "rmsprop":
-            return TorchOptimizer(net, torch.optim.RMSprop(weights, lr=0.01, alpha=0.95, eps=0.01, centered=True))
-        return TorchOptimizer(
-            net,
-            torch.optim.Adam(weights, lr=0.01, betas=(config.first_moment_decay, config.second_moment_decay), eps=0.01),
-        )
-
-    makers = [lambda net: make_optimizer(net, config, CPU), torchs]
-    here, there = (make(net) for make, net in zip(makers if compiled_first else reversed(makers), nets, strict=True))
-    for last in (False, False, True):
-        if last:
-            nets[1].load_weights(nets[0].weights())
-            there.load_state(here.state())
-        gradients: dict[str, Any] = {
-            name: None if "heads.3" in name else torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32))
-            for name, weight in nets[0].weights().items()
-        }
-        for optimizer in (here, there) if last else (here,):
-            optimizer.step(gradients)
-    assert here.state().keys() == there.state().keys()
-    for name, weight in nets[0].weights().items():
-        np.testing.assert_allclose(nets[1].weights()[name], weight, rtol=1e-4, atol=1e-6)
+def test_a_network_is_added_by_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = lambda sim, config: OneLayer(sim.observation_shape, config.hidden_units)  # noqa: E731
+    monkeypatch.setitem(NETWORKS, "one layer", build)
+    agent = QLDQN(BREAKOUT, small_config(network="one layer"), seed=0).learn(steps=160)
+    assert agent.network.weights()["trunk.dense.weight"].shape == (16, 400)
+    assert next(agent.rounds()).updates
 
 
-@pytest.mark.parametrize("kind", ["rmsprop", "adam"])
-def test_an_optimizer_goes_on_from_its_state(kind: str) -> None:
-    config = dataclasses.replace(minatar(), optimizer=kind)
-    rng = np.random.default_rng(0)
-
-    def gradients() -> dict[str, Any]:
-        return {
-            name: torch.from_numpy(rng.normal(size=weight.shape).astype(np.float32))
-            for name, weight in first.weights().items()
-        }
-
-    first, second = network(), network(seed=5)
-    mine = make_optimizer(first, config, CPU)
-    for _ in range(3):
-        mine.step(gradients())
-    other = make_optimizer(second, config, CPU)
-    second.load_weights(first.weights())
-    other.load_state(mine.state())
-    same = gradients()
-    mine.step(same)
-    other.step({name: gradient.clone() for name, gradient in same.items()})
-    assert all(np.array_equal(weight, second.weights()[name]) for name, weight in first.weights().items())
+def test_an_unknown_network_is_refused_with_the_names_of_those_there_are() -> None:
+    with pytest.raises(ArgumentError, match="expected one of nature, minatar, mlp, table, got 'resnet'"):
+        QLDQN(BREAKOUT, small_config(network="resnet"))
 
 
 def test_an_mlp_flattens_what_it_is_shown() -> None:

@@ -27,6 +27,7 @@ from adalook.errors import ArgumentError
 
 Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
+Acceleration = Literal["all", "network", "optimizer", "none"]
 
 DEEPEST = 127
 """No tree may be deeper: the replay buffer keeps heads and steps in a byte each."""
@@ -126,6 +127,9 @@ class Config:
     """cpu, cuda, or auto: cuda where there is one."""
     threads: Annotated[int, integer(min=1)] = 1
     """Threads of the network's arithmetic. Part of the run: another number gives other roundings."""
+    accelerate: Annotated[Acceleration, one_of(*get_args(Acceleration))] = "all"
+    """Compiled twins of PyTorch code on the CPU: network (MinAtar's, forward and backward), optimizer (rmsprop), all or
+    none. Part of the run: other roundings."""
     overlap: Annotated[bool, boolean] = False
     """Act, learn and compute targets at the same time, where there are cores for it. The results are the same, to the
     bit."""

@@ -1,192 +1,154 @@
-"""Learning from stored searches (QL-DQN, point 7): the head of depth h is trained towards itself at the leaf.
+"""Learning from stored transitions (QL-DQN step 7): the head of depth h is trained towards itself at the leaf.
 
-    y = R + γ^h max_a Q_h⁻(leaf, a)         R the discounted return to the leaf; nothing after R if the leaf has ended
+    y = R + γ^steps max_a Q_h⁻(leaf, a)       R the return to the leaf; nothing follows R if the leaf has terminated
     loss = mean over the batch of w_h · Huber(Q_h(s₀, a₀) − y)
 
-Q⁻ is the target network, a copy that lags behind. Depth 0, plain DQN, looks at the live world's next state: its leaf is
-one step away, as for depth 1.
+Q⁻ is the target network, a copy that lags behind. Plain DQN has head 0, and its leaf is the next state, one step away.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
+from torch import Tensor
+from torch.nn.functional import huber_loss
 
-from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import DivergedError
-from adalook.learning.cpu.executors import InlineExecutor
-from adalook.learning.cpu.gradients import slopes_of
-from adalook.learning.cpu.optimizers import Optimizer
+from adalook.learning.config import Config
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch
-
-HUBER_WIDTH = 1.0
-"""Errors beyond this pull no harder."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one update saw."""
+    """The loss and the mean value of one update."""
 
     loss: float
     mean_value: float
     """Mean of Q_h(s₀, a₀) over the batch."""
 
 
-def bootstrap_targets(
-    returns: np.ndarray[Any, Any],
-    leaf_values: np.ndarray[Any, Any],
-    steps: IntArray,
-    terminated: BoolArray,
-    discount: float,
-) -> FloatArray:
-    """y (n,) from the returns to the leaves (n,) and what the target network says there (n, A).
-
-    >>> bootstrap_targets(np.ones(2), np.array([[3.0, 4.0]] * 2), np.array([2, 2]), np.array([False, True]), 0.5)
-    array([2., 1.])
-    """
-    ahead = np.power(np.float32(discount), steps) * leaf_values.max(axis=1)
-    return np.asarray(returns + np.where(terminated, 0.0, ahead))
-
-
-def head_weights(places: IntArray, balance: float) -> FloatArray:
-    """w (n,): p^−balance for a row whose head has the share p of the batch.
-
-    >>> head_weights(np.array([0, 0, 0, 1]), balance=1.0)
-    array([1.33333333, 1.33333333, 1.33333333, 4.        ])
-    """
-    if balance == 0.0:
-        return np.ones(len(places))
-    shares = np.bincount(places) / len(places)
-    return np.asarray(shares[places] ** -balance)
-
-
-def _grouped(batches: Iterable[Batch], at_most: int) -> Iterator[list[Batch]]:
-    remaining = iter(batches)
-    return iter(lambda: list(islice(remaining, at_most)), [])
-
-
-@njit(cache=True)
-def _huber(values: Any, places: Any, actions: Any, wanted: Any, weights: Any, slopes: Any) -> Any:
-    """Σ w·Huber(error), and the mean of the values chosen; the loss's derivative, a clipped error, goes into `slopes`.
-
-    Args:
-        values: (n, heads, A) of the network.
-        places: (n,) each row's head.
-        actions: (n,) each row's action.
-        wanted: (n,) y.
-        weights: (n,) w.
-        slopes: (n, heads, A) zeros, written where an action was chosen.
-    """
-    loss, total = 0.0, 0.0
-    for i in range(len(values)):
-        value = values[i, places[i], actions[i]]
-        error = value - wanted[i]
-        size = abs(error)
-        within = min(size, HUBER_WIDTH)
-        loss += weights[i] * within * (size - 0.5 * within)
-        total += value
-        slopes[i, places[i], actions[i]] = weights[i] * min(max(error, -HUBER_WIDTH), HUBER_WIDTH)
-    return loss, total / len(values)
-
-
 class Learner:
-    """Moves a network towards its targets.
+    """Moves a network towards its targets by gradient descent.
 
     Args:
         network: what learns.
-        target: the same shape; its weights are overwritten.
-        optimizer: of `network`.
-        discount: γ.
-        head_balance: see `head_weights`.
+        target: a network of the same shape; its weights are overwritten.
+        config: of the run.
         device: where the networks are.
-        executor: computes targets, and gradients of weights, at the same time; None: one after the other. Not one in
-            which updates are made: they would wait for themselves.
+        optimizers: classes to use instead of PyTorch's own, by the name that the config has for them.
     """
 
     def __init__(
         self,
         network: QNetwork,
         target: QNetwork,
-        optimizer: Optimizer,
-        *,
-        discount: float,
-        head_balance: float,
+        config: Config,
         device: torch.device,
-        executor: Executor | None = None,
+        optimizers: Mapping[str, type[torch.optim.Optimizer]] | None = None,
     ) -> None:
-        self._helper = executor or InlineExecutor()
-        self.network, self.target, self.optimizer = network, target, optimizer
-        self._discount, self._head_balance, self._device = discount, head_balance, device
-        self._slopes = slopes_of(network, device, self._helper)
+        self.network, self.target = network, target
+        self._config, self._device = config, device
+        self.optimizer = _make_optimizer(network, config, OPTIMIZERS | dict(optimizers or {}))
         self.copy_to_target()
 
     def copy_to_target(self) -> None:
-        """Q⁻ ← Q."""
+        """Copy the network into the target network: Q⁻ ← Q."""
         self.target.load_state_dict(self.network.state_dict())
 
     def update(self, batches: Iterable[Batch]) -> list[Update]:
-        """One step of gradient descent for each batch; they are asked for when they are needed.
+        """Make one step of gradient descent for each batch; batches are drawn when they are needed.
 
-        Targets do not depend on the steps in between. So those of several small batches share a pass, and a helper may
-        compute them meanwhile: the results are the same.
+        Targets do not depend on the steps in between, so those of several small batches share a pass of the network.
         """
         updates = []
-        for some in _grouped(batches, self.network.batches_per_pass):
-            wanted = self._helper.submit(self._wanted, some)
-            updates += [self._step(batch, wanted, place) for place, batch in enumerate(some)]
+        for group in _groups(batches, self.network.batches_per_pass):
+            targets = torch.split(self.td_targets(group), [len(batch.actions) for batch in group])
+            updates += [self.gradient_step(batch, y) for batch, y in zip(group, targets, strict=True)]
         return updates
 
-    def _wanted(self, batches: Sequence[Batch]) -> list[FloatArray]:
-        """y (n,) of each batch"""
-        returns, leaves, row_heads, steps, terminated = (
-            np.concatenate([getattr(batch, name) for batch in batches])
-            for name in ("returns", "leaves", "heads", "steps", "terminated")
+    def td_targets(self, batches: Sequence[Batch]) -> Tensor:
+        """Return y (n,) of the transitions of some batches, one after the other."""
+        rewards, leaves, steps, terminated = (
+            self._tensor(np.concatenate([getattr(batch, name) for batch in batches]))
+            for name in ("returns", "leaves", "steps", "terminated")
         )
-        heads, places = self.network.head_index(row_heads)
-        with torch.inference_mode():
-            values = self.target.of_heads(self._tensor(leaves), heads).cpu().numpy()
-        leaf_values = values[np.arange(len(places)), places]
-        wanted = bootstrap_targets(returns, leaf_values, steps, terminated, self._discount)
-        return np.split(wanted, np.cumsum([len(batch.terminated) for batch in batches])[:-1])
+        heads = np.concatenate([batch.heads for batch in batches])
+        with torch.no_grad():
+            values = self.target.head_values(leaves, heads).amax(dim=1)
+            return rewards + torch.where(terminated, 0.0, self._config.discount**steps * values)
 
-    def _step(self, batch: Batch, wanted: Future[list[FloatArray]], place: int) -> Update:
-        """Towards the targets at a place among those wanted, which are not waited for before they are needed."""
-        heads, places = self.network.head_index(batch.heads)
-        values = self._slopes.values(batch.observations, heads)
-        weights = head_weights(places, self._head_balance) / len(places)
-        slopes = np.zeros(values.shape, np.float32)
-        loss, mean_value = _huber(values, places, batch.actions, wanted.result()[place], weights, slopes)
-        if not math.isfinite(loss):
-            raise DivergedError(loss)
-        self._slopes.descend(slopes, self.optimizer.step)
-        return Update(loss, mean_value)
+    def gradient_step(self, batch: Batch, targets: Tensor) -> Update:
+        """Make one step of gradient descent towards targets (n,)."""
+        values = self.network.head_values(self._tensor(batch.observations), batch.heads)
+        chosen = values.gather(1, self._tensor(batch.actions)[:, None])[:, 0]
+        errors = huber_loss(chosen, targets, reduction="none")
+        if self._config.head_balance:
+            errors = errors * self._tensor(head_weights(batch.heads, self._config.head_balance))
+        loss = errors.mean()
+        if not math.isfinite(loss.item()):
+            raise DivergedError(loss.item())
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return Update(loss.item(), chosen.mean().item())
 
-    def close(self) -> None:
-        """Let go of the helper."""
-        self._helper.shutdown()
+    def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
 
     def state(self) -> dict[str, Any]:
-        """Network, target and optimizer."""
-        return {
-            "network": self.network.weights(),
-            "target": self.target.weights(),
-            "optimizer": self.optimizer.state(),
+        """Return the weights of network and target, and the optimizer's moments by the names of the weights."""
+        moments = {
+            name: {key: value.cpu().numpy().copy() for key, value in self.optimizer.state[weight].items()}
+            for name, weight in self.network.named_parameters()
+            if weight in self.optimizer.state
         }
+        return {"network": self.network.weights(), "target": self.target.weights(), "optimizer": moments}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
         self.network.load_weights(state["network"])
         self.target.load_weights(state["target"])
-        self.optimizer.load_state(state["optimizer"])
+        self.optimizer.state.clear()
+        for name, weight in self.network.named_parameters():
+            for key, value in state["optimizer"].get(name, {}).items():
+                stored = torch.from_numpy(np.array(value)).to(weight.device)
+                if stored.shape == weight.shape:  # as PyTorch makes them: where and how the weight is
+                    stored = torch.empty_like(weight, requires_grad=False).copy_(stored)
+                self.optimizer.state[weight][key] = stored
 
-    def _tensor(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
-        return torch.from_numpy(array).to(self._device)
+
+def head_weights(heads: np.ndarray[Any, Any], balance: float) -> np.ndarray[Any, Any]:
+    """Return w (n,): p^−balance for a row whose head has the share p of the batch.
+
+    >>> head_weights(np.array([2, 2, 2, 5]), balance=1.0)
+    array([1.3333334, 1.3333334, 1.3333334, 4.       ], dtype=float32)
+    """
+    shares = np.bincount(heads)[heads] / len(heads)
+    return np.asarray(shares**-balance, np.float32)
+
+
+OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+"""What each `Config.optimizer` names."""
+
+
+def _make_optimizer(network: QNetwork, config: Config, kinds: Mapping[str, Any]) -> torch.optim.Optimizer:
+    """Return the optimizer that the config names: Adam, or centred RMSprop."""
+    settings: dict[str, Any] = {"lr": config.learning_rate, "eps": config.optimizer_epsilon}
+    if config.optimizer == "adam":
+        settings |= {"betas": (config.first_moment_decay, config.second_moment_decay), "fused": True}
+    else:
+        settings |= {"alpha": config.second_moment_decay, "centered": True}
+    return kinds[config.optimizer](network.parameters(), **settings)  # type: ignore[no-any-return]
+
+
+def _groups(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
+    """Yield batches in lists of `size`, the last one shorter."""
+    remaining = iter(batches)
+    return iter(lambda: list(islice(remaining, size)), [])

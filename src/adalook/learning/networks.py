@@ -1,4 +1,4 @@
-"""The Q-function: a trunk that all depths share and one head per depth (QL-DQN, point 1: a per-depth Q-function).
+"""The Q-function: a trunk that all depths share and one head per depth (QL-DQN step 1).
 
     Q_h(s, a) = head_h(trunk(s))_a                      h = 0 is plain DQN; a fixed-depth agent has one head only
 
@@ -20,8 +20,6 @@ from torch import Tensor, nn
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config
-from adalook.learning.cpu.minatar import KERNELS, convolution_gradients, convolve
-from adalook.learning.cpu.pictures import scale
 from adalook.learning.presets import num_discrete_states
 from adalook.simulators.base import Simulator
 
@@ -40,7 +38,7 @@ class NatureTrunk(nn.Module):
         super().__init__()
         if len(observation_shape) != 3 or min(observation_shape[1:]) < 36:
             raise ArgumentError(
-                "this world does not fit the Nature network",
+                "these observations do not fit the Nature network",
                 expected="observations (frames, height, width) of at least 36×36",
                 got=observation_shape,
                 remedy="choose another network in the config",
@@ -55,48 +53,31 @@ class NatureTrunk(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: Tensor) -> Tensor:
-        """(n, frames, height, width) bytes -> (n, features)."""
+        """Return features: (n, frames, height, width) bytes -> (n, features)."""
         if observations.device.type != "cpu" or len(observations) <= ROWS_PER_PASS:
             return self._features(observations)
         return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
 
     def _features(self, observations: Tensor) -> Tensor:
-        return self.dense_features(self.convolved(observations)[-1].flatten(1))
-
-    def convolved(self, observations: Tensor) -> list[Tensor]:
-        """(n, frames, height, width) bytes -> the pictures in [0, 1], then what each convolution makes of the last."""
-        layers = [pictures(observations)]
+        x = observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
         for convolution in (self.conv1, self.conv2, self.conv3):
-            layers.append(torch.relu_(convolution(layers[-1])))
-        return layers
-
-    def dense_features(self, seen: Tensor) -> Tensor:
-        """(n, cells) -> (n, features), the last layer."""
-        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
-
-
-def pictures(observations: Tensor) -> Tensor:
-    """Bytes (n, frames, height, width) as floats in [0, 1], channels last."""
-    if observations.device.type != "cpu" or observations.dtype != torch.uint8:
-        return observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
-    n, frames, height, width = observations.shape
-    shown = np.empty((n, height, width, frames), np.float32)
-    scale(observations.numpy(), np.float32(1.0 / 255.0), shown)
-    return torch.from_numpy(shown).permute(0, 3, 1, 2)
+            x = torch.relu_(convolution(x))
+        return torch.relu_(self.dense(x.flatten(1)))
 
 
 class MinAtarTrunk(nn.Module):
     """One 3×3 convolution of 16 channels over (n, channels, 10, 10) bits (Young & Tian 2019).
 
-    Without autograd on the CPU the convolution is compiled (`minatar_kernels`). Else, on so small a picture, it is
-    faster to gather the patches and multiply once than to call a convolution.
+    On so small a picture it is faster to gather the patches and multiply once than to call a convolution.
     """
+
+    KERNELS = 16
 
     def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
         super().__init__()
         if len(observation_shape) != 3 or min(observation_shape[1:]) < 3:
             raise ArgumentError(
-                "this world does not fit MinAtar's network",
+                "these observations do not fit MinAtar's network",
                 expected="observations (channels, height, width)",
                 got=observation_shape,
                 remedy="choose another network in the config",
@@ -106,42 +87,30 @@ class MinAtarTrunk(nn.Module):
         windows = np.lib.stride_tricks.sliding_window_view(cells, (3, 3), axis=(1, 2))  # (C, rows, columns, 3, 3)
         patches = windows.transpose(1, 2, 0, 3, 4).reshape(-1)
         self.register_buffer("patches", torch.from_numpy(patches.copy()), persistent=False)
-        self.conv = nn.Linear(9 * channels, KERNELS)
-        self.dense = nn.Linear(KERNELS * (height - 2) * (width - 2), hidden_units)
+        self.conv = nn.Linear(9 * channels, self.KERNELS)
+        self.dense = nn.Linear(self.KERNELS * (height - 2) * (width - 2), hidden_units)
         self.features = hidden_units
         self.batches_per_pass = 8
-        self._seen_shape = (height - 2, KERNELS * (width - 2))
+        self.convolved_shape = (height - 2, self.KERNELS * (width - 2))
+        self.convolution: Callable[[Tensor], Tensor] = self._gather_and_multiply
+        """(n, channels, height, width) -> (n, cells), after the ReLU; `adalook.learning.cpu` may put a twin here."""
 
     def forward(self, observations: Tensor) -> Tensor:
-        """(n, channels, height, width) bits -> (n, features)."""
-        if observations.device.type == "cpu" and not torch.is_grad_enabled():
-            return self.dense_features(self.convolved(observations.numpy()))
+        """Return features: (n, channels, height, width) bits -> (n, features)."""
+        return self.dense_features(self.convolution(observations))
+
+    def _gather_and_multiply(self, observations: Tensor) -> Tensor:
         n = len(observations)
         patches = observations.reshape(n, -1).float().index_select(1, self.patches)  # type: ignore[arg-type]
-        x = torch.relu_(self.conv(patches.view(-1, self.conv.in_features)))
-        return self.dense_features(x.view(n, -1))
+        return torch.relu_(self.conv(patches.view(-1, self.conv.in_features))).view(n, -1)
 
-    def convolved(self, observations: np.ndarray[Any, Any]) -> Tensor:
-        """(n, channels, height, width) -> (n, cells), the first layer on the CPU, without autograd."""
-        seen = torch.empty(len(observations), self.dense.in_features)
-        outputs = seen.numpy().reshape(-1, *self._seen_shape)
-        convolve(observations, self.conv.weight.detach().numpy(), self.conv.bias.detach().numpy(), outputs)
-        return seen
-
-    def dense_features(self, seen: Tensor) -> Tensor:
-        """(n, cells) -> (n, features), the second layer."""
-        return torch.relu_(nn.functional.linear(seen, self.dense.weight, self.dense.bias))
-
-    def convolution_gradients(
-        self, observations: np.ndarray[Any, Any], seen: Tensor, slopes: Tensor, weight: Tensor, bias: Tensor
-    ) -> None:
-        """Gradients of the first layer's weights, written into `weight` and `bias`, from those of what was seen."""
-        outputs, by_output = (tensor.numpy().reshape(-1, *self._seen_shape) for tensor in (seen, slopes))
-        convolution_gradients(observations, outputs, by_output, weight.numpy(), bias.numpy())
+    def dense_features(self, convolved: Tensor) -> Tensor:
+        """Return features from what the convolution made: (n, cells) -> (n, features)."""
+        return torch.relu_(self.dense(convolved))
 
 
 class MLPTrunk(nn.Module):
-    """Two layers over numbers, for worlds that show a vector."""
+    """Two dense layers over a vector of numbers."""
 
     def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
         super().__init__()
@@ -150,12 +119,12 @@ class MLPTrunk(nn.Module):
         self.features = hidden_units
 
     def forward(self, observations: Tensor) -> Tensor:
-        """(n, *shape) -> (n, features)."""
+        """Return features: (n, *shape) -> (n, features)."""
         return torch.relu_(self.second(torch.relu_(self.first(observations.flatten(1).float()))))
 
 
 class TableTrunk(nn.Module):
-    """One-hot states, so that a head is a table: exact, for checking agents against `al.solve`."""
+    """One-hot states, so that a head is a table: exact, to check agents against `al.solve`."""
 
     def __init__(self, num_states: int | None) -> None:
         super().__init__()
@@ -169,7 +138,7 @@ class TableTrunk(nn.Module):
         self.features = num_states
 
     def forward(self, observations: Tensor) -> Tensor:
-        """(n,) or (n, 1) state numbers -> (n, num_states)."""
+        """Return features: (n,) or (n, 1) state numbers -> (n, num_states)."""
         return nn.functional.one_hot(observations.reshape(-1).long(), self.features).float()
 
 
@@ -211,7 +180,7 @@ def find_device(name: str) -> torch.device:
 
 
 class QNetwork(nn.Module):
-    """A trunk with heads.
+    """A Q-network: a trunk with a head for each depth, or one head for all.
 
     Args:
         trunk: module from observations to (n, trunk.features), with weights of any kind: they are drawn anew here.
@@ -238,7 +207,7 @@ class QNetwork(nn.Module):
             draw_weights(head, seed, f"head {name}")
 
     def forward(self, observations: Tensor, depth: int) -> Tensor:
-        """Q_depth of every row: (n, *shape) -> (n, A)."""
+        """Return Q_depth of every row: (n, *shape) -> (n, A)."""
         return self.heads[self.names[depth]](self.trunk(observations))  # type: ignore[no-any-return]
 
     def head_index(self, heads: IntArray) -> tuple[tuple[str, ...], IntArray]:
@@ -249,16 +218,21 @@ class QNetwork(nn.Module):
         index[present] = [names.index(self.names[head]) for head in present]
         return names, index[heads]
 
-    def of_heads(self, observations: Tensor, names: tuple[str, ...]) -> Tensor:
-        """The values of several heads for every row: (n, *shape) -> (n, heads, A).
+    def head_values(self, observations: Tensor, heads: IntArray) -> Tensor:
+        """Return the values of every row by the head that it names: (n, *shape), (n,) -> (n, A).
 
         One head alone takes the same arithmetic as in an agent that has no other, to the bit.
         """
+        names, index = self.head_index(heads)
         features = self.trunk(observations)
-        return nn.functional.linear(features, *self.stacked(names)).view(len(features), len(names), -1)
+        values = nn.functional.linear(features, *self.stacked(names))
+        if len(names) == 1:
+            return values
+        rows = torch.arange(len(features), device=values.device)
+        return values.view(len(features), len(names), -1)[rows, torch.from_numpy(index).to(values.device)]
 
     def stacked(self, names: tuple[str, ...]) -> tuple[Tensor, Tensor | None]:
-        """Weights (heads·A, features) and biases (heads·A,) of several heads, one after the other."""
+        """Return weights (heads·A, features) and biases (heads·A,) of several heads, one after the other."""
         if len(names) == 1:
             head: Any = self.heads[names[0]]
             return head.weight, head.bias
@@ -267,11 +241,11 @@ class QNetwork(nn.Module):
         return torch.cat([self.heads[name].weight for name in names]), bias  # type: ignore[misc]
 
     def weights(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of all weights, by name."""
+        """Return copies of all weights, by name."""
         return {name: weight.detach().cpu().numpy().copy() for name, weight in self.named_parameters()}
 
     def load_weights(self, weights: dict[str, np.ndarray[Any, Any]]) -> None:
-        """Take over what `weights` gave; names and shapes must be the same."""
+        """Copy weights as `weights` gives them; names and shapes must be the same."""
         mine = dict(self.named_parameters())
         for name in mine.keys() | weights.keys():
             shape = tuple(mine[name].shape) if name in mine else None
@@ -284,7 +258,7 @@ class QNetwork(nn.Module):
 
 
 def draw_weights(module: nn.Module, seed: int, stream: str) -> None:
-    """PyTorch's usual first weights, U(−1/√inputs, 1/√inputs), from the stream (seed, name) and no other source."""
+    """Draw PyTorch's usual first weights, U(−1/√inputs, 1/√inputs), from the stream (seed, name) alone."""
     rng = np.random.default_rng([seed, zlib.crc32(stream.encode())])
     with torch.no_grad():
         for layer in module.modules():
@@ -306,11 +280,11 @@ class QFunction:
         self.device = device
 
     def action_values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
-        """Q_depth: (n, *shape) -> (n, A)."""
+        """Return Q_depth: (n, *shape) -> (n, A)."""
         with torch.inference_mode():
             values = self.network(torch.from_numpy(observations).to(self.device), depth)
             return values.cpu().numpy()  # type: ignore[no-any-return]
 
     def values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
-        """max_a Q_depth: (n, *shape) -> (n,)."""
+        """Return max_a Q_depth: (n, *shape) -> (n,)."""
         return self.action_values(observations, depth).max(axis=1)  # type: ignore[no-any-return]

@@ -77,8 +77,7 @@ class Trainer:
         learner: its network becomes a copy of `acting`.
         replay: empty, or as `load_state` left it.
         seed: of everything that is drawn here.
-        executor: runs the updates while this thread acts; None: one after the other. Not the learner's own: they would
-            wait for each other.
+        executor: runs the updates while this thread acts; None: one after the other.
     """
 
     def __init__(
@@ -220,7 +219,6 @@ class Trainer:
     def close(self) -> None:
         """Close the environments and end the threads."""
         self.envs.close()
-        self.learner.close()
         self._executor.shutdown()
 
 

@@ -27,10 +27,9 @@ from adalook._interrupts import SignalGuard
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
-from adalook.learning.cpu.optimizers import make_optimizer
+from adalook.learning.cpu import accelerate_network, make_learner
 from adalook.learning.depth import DistanceRanks
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
-from adalook.learning.learner import Learner
 from adalook.learning.networks import QFunction, QNetwork, TableTrunk, build_network, find_device
 from adalook.learning.presets import config_for
 from adalook.learning.replay.buffer import Replay
@@ -79,23 +78,15 @@ class Agent(ABC):
         self._trainer: Trainer | None = None
 
     def _new_network(self) -> QNetwork:
-        return build_network(self.sim, self.config, self.heads, seed=self.seed, device=self.device)
+        network = build_network(self.sim, self.config, self.heads, seed=self.seed, device=self.device)
+        return accelerate_network(network, self.config, self.device)
 
     @property
     def trainer(self) -> Trainer:
         """All that changes while it learns; made when first needed, since a replay buffer may be large."""
         if self._trainer is None:
             config = self.config
-            network = self._new_network()
-            learner = Learner(
-                network,
-                self._new_network(),
-                make_optimizer(network, config, self.device),
-                discount=config.discount,
-                head_balance=config.head_balance,
-                device=self.device,
-                executor=self._executor("gradients"),
-            )
+            learner = make_learner(self._new_network(), self._new_network(), config, self.device)
             replay = Replay.for_simulator(
                 self.sim,
                 config.buffer_transitions,
@@ -111,18 +102,18 @@ class Agent(ABC):
                 learner,
                 replay,
                 seed=self.seed,
-                executor=self._executor("learning"),
+                executor=self._executor(),
             )
         return self._trainer
 
-    def _executor(self, name: str) -> ThreadPoolExecutor | None:
-        """Return a thread to work beside this one; None if the config does not ask for overlap.
+    def _executor(self) -> ThreadPoolExecutor | None:
+        """Return a thread that learns while this one acts; None if the config does not ask for overlap.
 
         torch keeps the number of cores for its operations by thread, so the new one is told ours.
         """
         if not self.config.overlap:
             return None
-        return ThreadPoolExecutor(1, f"adalook-{name}", torch.set_num_threads, (self.config.threads,))
+        return ThreadPoolExecutor(1, "adalook-learning", torch.set_num_threads, (self.config.threads,))
 
     def forget_training(self) -> None:
         """Drop the replay buffer, the environments and the threads; the network stays as it is."""

@@ -1,1 +1,41 @@
-"""Accelerated CPU twins of the plain PyTorch code."""
+"""Accelerated CPU twins of plain PyTorch code, and the one place where they are chosen.
+
+    Config.accelerate   twin                                            equals
+    network             minatar.CompiledConvolution, MinAtarLearner     networks.MinAtarTrunk, learner.Learner
+    optimizer           optimizers.CompiledRMSprop                      torch.optim.RMSprop
+
+A twin equals its plain code up to rounding, which tests check, and stays only while it gains a fifth of the training
+speed, which `python -m benchmarks.throughput ablation` measures (results/ablation-twins.md).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from adalook.learning.config import Config
+from adalook.learning.cpu.minatar import CompiledConvolution, MinAtarLearner
+from adalook.learning.cpu.optimizers import CompiledRMSprop
+from adalook.learning.learner import Learner
+from adalook.learning.networks import MinAtarTrunk, QNetwork
+
+
+def accelerate_network(network: QNetwork, config: Config, device: torch.device) -> QNetwork:
+    """Return a network whose trunk is compiled where there is a twin for it and the config asks for it."""
+    if _wanted("network", config, device) and isinstance(network.trunk, MinAtarTrunk):
+        network.trunk.convolution = CompiledConvolution(network.trunk)
+    return network
+
+
+def make_learner(network: QNetwork, target: QNetwork, config: Config, device: torch.device) -> Learner:
+    """Return a learner: plain PyTorch, or a twin of it where there is one and the config asks for it."""
+    kind = Learner
+    if _wanted("network", config, device) and isinstance(network.trunk, MinAtarTrunk):
+        kind = MinAtarLearner
+    optimizers: dict[str, type[torch.optim.Optimizer]] = {}
+    if _wanted("optimizer", config, device):
+        optimizers["rmsprop"] = CompiledRMSprop
+    return kind(network, target, config, device, optimizers)
+
+
+def _wanted(twin: str, config: Config, device: torch.device) -> bool:
+    return device.type == "cpu" and config.accelerate in (twin, "all")

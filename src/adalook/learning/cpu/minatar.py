@@ -1,21 +1,136 @@
-"""MinAtar's convolution, compiled: 3×3, stride 1, over pictures that are nearly all zeros.
+"""MinAtar's network on the CPU: a compiled convolution, and an update without autograd.
 
-A lit cell (c, y, x) of value v adds v·w[:, c, ky, kx] to the nine outputs (y − ky, x − kx) whose windows hold it. So
-the work goes with the lit cells, 5 to 50 of 400 to 1,000, not with the cells. Outputs lie channels last with a margin
-of two around them, where windows that stick out may write too; then the three outputs of one ky lie side by side, as do
-their weights once kx runs backwards, and are summed as one run.
+The convolution is 3×3 with stride 1 over pictures that are nearly all zeros. A lit cell (c, y, x) of value v adds
+v·w[:, c, ky, kx] to the nine outputs (y − ky, x − kx) whose windows hold it, so the work goes with the lit cells, 5 to
+50 of 400 to 1,000, not with the cells. Outputs lie channels last with a margin of two around them, where windows that
+stick out may write too; then the three outputs of one ky lie side by side, as do their weights once kx runs backwards,
+and are summed as one run.
 
     observations  (n, C, H, W)            outputs  (n, H − 2, (W − 2)·K)           weight  (K, C·9), as nn.Linear has it
+
+The update is written out, since recording and replaying the operations of so small a network takes longer than the
+operations do. x is what the convolution makes of the observations, and ∂q comes from the Huber loss:
+
+    f = relu(W x + b)    q = V f + c
+    ∂V = ∂qᵀ f           ∂f = (∂q V)·[f > 0]           ∂W = ∂fᵀ x           ∂x = ∂f W, from which the convolution's
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import torch
 from numba import njit
+from torch import Tensor, nn
 
-KERNELS = 16
+from adalook.errors import DivergedError
+from adalook.learning.learner import Learner, Update, head_weights
+from adalook.learning.networks import MinAtarTrunk
+from adalook.learning.replay.buffer import Batch
+
+
+class CompiledConvolution:
+    """MinAtar's convolution without autograd; stands in for `MinAtarTrunk.convolution`."""
+
+    def __init__(self, trunk: MinAtarTrunk) -> None:
+        self._plain, self._conv = trunk.convolution, trunk.conv
+        self._outputs = trunk.dense.in_features
+        self._shape = trunk.convolved_shape
+
+    def __call__(self, observations: Tensor) -> Tensor:
+        """Return what the convolution makes of observations: (n, channels, height, width) -> (n, cells)."""
+        if torch.is_grad_enabled():
+            return self._plain(observations)
+        convolved = torch.empty(len(observations), self._outputs)
+        outputs = convolved.numpy().reshape(-1, *self._shape)
+        convolve(observations.numpy(), self._conv.weight.detach().numpy(), self._conv.bias.detach().numpy(), outputs)
+        return convolved
+
+
+class MinAtarLearner(Learner):
+    """A learner whose gradient step is written out for MinAtar's network; the same as `Learner` up to rounding."""
+
+    def gradient_step(self, batch: Batch, targets: Tensor) -> Update:
+        """Make one step of gradient descent towards targets (n,)."""
+        trunk: Any = self.network.trunk
+        names, index = self.network.head_index(batch.heads)
+        with torch.no_grad():
+            convolved = trunk.convolution(torch.from_numpy(batch.observations))
+            features = trunk.dense_features(convolved)
+            weight, bias = self.network.stacked(names)
+            values = nn.functional.linear(features, weight, bias)
+        q_gradients = np.zeros((len(index), len(names), values.shape[1] // len(names)), np.float32)
+        balance = self._config.head_balance
+        weights = head_weights(batch.heads, balance) if balance else np.ones(len(index), np.float32)
+        loss, mean_value = _huber(
+            values.numpy().reshape(q_gradients.shape), index, batch.actions, targets.numpy(), weights, q_gradients
+        )
+        if not math.isfinite(loss):
+            raise DivergedError(loss)
+        by_value = torch.from_numpy(q_gradients.reshape(len(index), -1))
+        with torch.no_grad():
+            self._set_trunk_gradients(batch.observations, convolved, features, torch.mm(by_value, weight))
+            self._set_head_gradients(names, features, by_value)
+        self.optimizer.step()
+        return Update(loss, mean_value)
+
+    def _set_trunk_gradients(
+        self, observations: np.ndarray[Any, Any], convolved: Tensor, features: Tensor, by_feature: Tensor
+    ) -> None:
+        """Set the gradients of the trunk from those of its features (n, features)."""
+        trunk: Any = self.network.trunk
+        by_feature.mul_(features > 0)
+        by_convolved = torch.mm(by_feature, trunk.dense.weight)
+        for parameter in trunk.parameters():
+            if parameter.grad is None:  # kept from one update to the next: fresh memory costs as much as filling it
+                parameter.grad = torch.empty_like(parameter)
+        torch.mm(by_feature.t(), convolved, out=trunk.dense.weight.grad)
+        torch.sum(by_feature, 0, out=trunk.dense.bias.grad)
+        convolution_gradients(
+            observations,
+            convolved.numpy().reshape(-1, *trunk.convolved_shape),
+            by_convolved.numpy().reshape(-1, *trunk.convolved_shape),
+            trunk.conv.weight.grad.numpy(),
+            trunk.conv.bias.grad.numpy(),
+        )
+
+    def _set_head_gradients(self, names: tuple[str, ...], features: Tensor, by_value: Tensor) -> None:
+        """Set the gradients of the heads in the batch; the others have none, so that the optimizer leaves them."""
+        weights = torch.mm(by_value.t(), features).chunk(len(names))
+        biases = by_value.sum(0).chunk(len(names))
+        for name, head in self.network.heads.items():
+            part = names.index(name) if name in names else None
+            head.weight.grad = None if part is None else weights[part]
+            head.bias.grad = None if part is None else biases[part]
+
+
+@njit(cache=True)
+def _huber(values: Any, index: Any, actions: Any, targets: Any, weights: Any, q_gradients: Any) -> Any:
+    """Return the mean of w·Huber(error) and of the chosen values, and write the loss's derivative into `q_gradients`.
+
+    Args:
+        values: (n, heads, A) of the network.
+        index: (n,) each row's head among them.
+        actions: (n,) each row's action.
+        targets: (n,) y.
+        weights: (n,) w.
+        q_gradients: (n, heads, A) zeros, written where an action was chosen.
+    """
+    loss, total, n = 0.0, 0.0, len(values)
+    for i in range(n):
+        value = values[i, index[i], actions[i]]
+        error = value - targets[i]
+        size = abs(error)
+        clipped = min(size, 1.0)
+        loss += weights[i] * clipped * (size - 0.5 * clipped)
+        total += value
+        q_gradients[i, index[i], actions[i]] = weights[i] / n * min(max(error, -1.0), 1.0)
+    return loss / n, total / n
+
+
+KERNELS = MinAtarTrunk.KERNELS
 """K, a constant so that the compiler can unroll a run."""
 _RUN = 3 * KERNELS
 _MARGIN = 2
@@ -23,7 +138,7 @@ _MARGIN = 2
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def convolve(observations: Any, weight: Any, bias: Any, outputs: Any) -> None:
-    """ReLU of the convolution, written into `outputs`."""
+    """Write the ReLU of the convolution into `outputs`."""
     n, channels, height, width = observations.shape
     wide = width + _MARGIN
     taps = _in_runs(weight, channels)
@@ -50,8 +165,8 @@ def convolve(observations: Any, weight: Any, bias: Any, outputs: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def convolution_gradients(observations: Any, outputs: Any, slopes: Any, weight: Any, bias: Any) -> None:
-    """Gradients of `convolve`, written into `weight` and `bias`, from those of its outputs, `slopes`."""
+def convolution_gradients(observations: Any, outputs: Any, output_gradients: Any, weight: Any, bias: Any) -> None:
+    """Write the gradients of `convolve` into `weight` and `bias`, given those of its outputs."""
     n, channels, height, width = observations.shape
     wide = width + _MARGIN
     taps = np.zeros(channels * 3 * _RUN, np.float32)
@@ -61,9 +176,9 @@ def convolution_gradients(observations: Any, outputs: Any, slopes: Any, weight: 
         for y in range(height - 2):
             here = ((y + _MARGIN) * wide + _MARGIN) * KERNELS
             for k in range(sums.size):
-                slope = slopes[i, y, k] if outputs[i, y, k] > 0 else np.float32(0)
-                room[here + k] = slope
-                sums[k] += slope
+                gradient = output_gradients[i, y, k] if outputs[i, y, k] > 0 else np.float32(0)
+                room[here + k] = gradient
+                sums[k] += gradient
         for c in range(channels):
             for y in range(height):
                 for x in range(width):
@@ -81,7 +196,7 @@ def convolution_gradients(observations: Any, outputs: Any, slopes: Any, weight: 
 
 @njit(cache=True)
 def _in_runs(weight: Any, channels: Any) -> Any:
-    """Weights (K, C·9) as runs, one per channel and ky: kx backwards, and within it the K kernels."""
+    """Return weights (K, C·9) as runs, one per channel and ky: kx backwards, and within it the K kernels."""
     taps = np.empty(channels * 9 * KERNELS, np.float32)
     for row in range(3 * channels):
         for kx in range(3):
@@ -92,7 +207,7 @@ def _in_runs(weight: Any, channels: Any) -> Any:
 
 @njit(cache=True)
 def _out_of_runs(taps: Any, weight: Any, channels: Any) -> None:
-    """The way back."""
+    """Write runs, as `_in_runs` made them, into weights (K, C·9)."""
     for row in range(3 * channels):
         for kx in range(3):
             for k in range(KERNELS):
