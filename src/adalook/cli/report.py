@@ -1,6 +1,6 @@
 """The command `adalook report`: turn results of experiments, or training runs, into a page.
 
-Only the pages of training runs need what learning needs, and only for pictures of states.
+Only the pages of training runs need what learning needs, and only for images of states.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportCommand:
-    """Turn results into figures and a page: those of `adalook reproduce`, with a table of claims and an explorer, or
-    runs of `adalook train`, with learning curves, depth use and states by the depth chosen in them.
+    """Make figures and a page from results of `adalook reproduce` or from runs of `adalook train`.
+
+    Results give the paper's figures, a table of claims and an explorer; runs give learning curves, depth use and states
+    by the depth chosen in them.
 
     Example: adalook reproduce maze && adalook report
     Example: adalook report runs/breakout --out report-breakout
@@ -39,7 +41,7 @@ class ReportCommand:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
     """Directory for index.html, figures/ and, for results, claims.md."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
-    """Training runs only: episodes that the agent plays for pictures of states. 0: no pictures."""
+    """Training runs only: episodes that the agent plays for images of states. 0: no images."""
     decisions: Annotated[int, tyro.conf.arg(metavar="N")] = 2_000
     """Training runs only: the agent stops playing after so many decisions."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
@@ -128,7 +130,7 @@ def _report_runs(places: Sequence[Path], options: ReportCommand) -> int:
 def _notes(run: TrainingRun) -> list[str]:
     """Return sentences about what is missing from the page of a run."""
     torn = [f"{name} ends in half a line, which is left out" for name in run.log.torn]
-    return torn if run.gallery is not None else [*torn, f"no pictures of states: {run.no_gallery}"]
+    return torn if run.gallery is not None else [*torn, f"no images of states: {run.no_gallery}"]
 
 
 def _names(places: Sequence[Path]) -> list[str]:
@@ -166,7 +168,7 @@ def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def _make_gallery(place: Path, log: RunLog, options: ReportCommand) -> tuple[StateGallery | None, str]:
-    """Return pictures of states that the agent of a run played in or, if there are none, the reason."""
+    """Return images of states that the agent of a run played in or, if there are none, the reason."""
     if not options.episodes:
         return None, "--episodes 0 asked for none."
     try:

@@ -70,7 +70,7 @@ def test_without_any_checkpoint_the_page_says_why_there_are_no_pictures(trained:
     shutil.rmtree(run / "best")
     shutil.rmtree(run / "checkpoints")
     text = report(tmp_path / "page", run)
-    assert "No pictures of states:" in text
+    assert "No images of states:" in text
     assert "has no checkpoint yet" in text
     assert not list((tmp_path / "page" / "figures").glob("states*"))
 

@@ -8,19 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from adalook.report.claims import formulas
-from adalook.report.claims.verdicts import (
-    NO_RUNS,
-    Claim,
-    ConventionVerdict,
-    Experiments,
-    Finding,
-    alike,
-    grade,
-    grade_nearly,
-    under_each,
-    under_each_lookahead,
-)
+from adalook.report.claims import formulas, verdicts
+from adalook.report.claims.verdicts import Claim, ConventionVerdict, Experiments, Finding
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.records import Convention, Record
 
@@ -49,13 +38,13 @@ def _count_iterations(runs: list[Record]) -> list[ConventionVerdict]:
     expected = [math.ceil(run.model["n"] / run.lookahead) for run in runs]
     off = [run.iterations - count for run, count in zip(runs, expected, strict=True)]
     if not runs:
-        return alike(NO_RUNS)
-    verdict = grade_nearly((gap == 0 for gap in off), (abs(gap) <= 1 for gap in off))
+        return verdicts.alike(verdicts.NO_RUNS)
+    verdict = verdicts.grade_nearly((gap == 0 for gap in off), (abs(gap) <= 1 for gap in off))
     exact, one_more = sum(gap == 0 for gap in off), sum(gap == 1 for gap in off)
     rest = len(off) - exact - one_more
     numbers = f"{len(runs)} chains and depths: exact in {exact}, one more in {one_more}, otherwise in {rest}"
     formula = sum(run.iterations == math.ceil((run.model["n"] + 1) / run.lookahead) for run in runs)
-    return alike((verdict, f"{numbers}; ⌈(n+1)/h⌉ in {formula}"))
+    return verdicts.alike((verdict, f"{numbers}; ⌈(n+1)/h⌉ in {formula}"))
 
 
 def _pi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
@@ -68,7 +57,7 @@ def _hpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
 
 def _same_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     pairs = list(_pairs(experiments["chain"], *ADAPTIVE))
-    verdict = grade_nearly(
+    verdict = verdicts.grade_nearly(
         (one.iterations == fixed_run.iterations for one, fixed_run in pairs),
         (abs(one.iterations - fixed_run.iterations) <= 1 for one, fixed_run in pairs),
     )
@@ -77,7 +66,7 @@ def _same_iterations(experiments: Experiments) -> list[ConventionVerdict]:
         gaps = [one.iterations - fixed_run.iterations for one, fixed_run in pairs if one.group == group]
         if gaps:
             parts.append(f"{name}: equal in {gaps.count(0)} of {len(gaps)}, at most {max(gaps):+d}")
-    return alike((verdict, "; ".join(parts) or "no such runs"))
+    return verdicts.alike((verdict, "; ".join(parts) or "no such runs"))
 
 
 def _contraction(experiments: Experiments) -> list[ConventionVerdict]:
@@ -88,12 +77,12 @@ def _contraction(experiments: Experiments) -> list[ConventionVerdict]:
         if record.induced_contraction is not None and record.lookahead > 1
     ]
     if not runs:
-        return alike(NO_RUNS)
+        return verdicts.alike(verdicts.NO_RUNS)
     passed = [kappa <= record.discount**record.lookahead * (1.0 + ROUNDING) for record, kappa in runs]
     powers = [math.log(kappa) / math.log(record.discount) if kappa > 0.0 else math.inf for record, kappa in runs]
     depths = sorted({record.lookahead for record, _ in runs})
     numbers = f"κ(θ) = γ^{min(powers):.2g} to γ^{max(powers):.2g} for h = {depths[0]} to {depths[-1]}"
-    return alike((grade(passed), numbers))
+    return verdicts.alike((verdicts.grade(passed), numbers))
 
 
 def _deep_states(experiments: Experiments) -> list[ConventionVerdict]:
@@ -101,7 +90,7 @@ def _deep_states(experiments: Experiments) -> list[ConventionVerdict]:
     most = [max(record.deep_states) for record in runs]
     passed = [count <= record.lookahead for count, record in zip(most, runs, strict=True)]
     over = max((count - record.lookahead for count, record in zip(most, runs, strict=True)), default=0)
-    return alike((grade(passed), f"most deep states in an iteration: h {over:+d}"))
+    return verdicts.alike((verdicts.grade(passed), f"most deep states in an iteration: h {over:+d}"))
 
 
 def _iteration_cost(experiments: Experiments) -> list[ConventionVerdict]:
@@ -113,9 +102,9 @@ def _iteration_cost(experiments: Experiments) -> list[ConventionVerdict]:
             for record in runs
         ]
         passed = [share <= 1.0 + ROUNDING for share in shares]
-        return grade(passed), f"{_range(shares)} of the formula in the most expensive iteration"
+        return verdicts.grade(passed), f"{_range(shares)} of the formula in the most expensive iteration"
 
-    return under_each_lookahead(check)
+    return verdicts.under_each_lookahead(check)
 
 
 def _total_cost(experiments: Experiments) -> list[ConventionVerdict]:
@@ -124,9 +113,9 @@ def _total_cost(experiments: Experiments) -> list[ConventionVerdict]:
     def check(convention: Convention) -> Finding:
         shares = [one.total(*convention) / fixed_run.total(*convention) for one, fixed_run in pairs]
         passed = [share < 1.0 for share in shares]
-        return grade(passed), f"{_range(shares)} of h-PI's queries"
+        return verdicts.grade(passed), f"{_range(shares)} of h-PI's queries"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _wlpi(experiments: Experiments) -> list[ConventionVerdict]:
@@ -139,9 +128,9 @@ def _wlpi(experiments: Experiments) -> list[ConventionVerdict]:
             if others:
                 shares.append(wave.total(*convention) / min(others))
         passed = [share <= 1.0 for share in shares]
-        return grade(passed), f"{_range(shares)} of the best other's queries"
+        return verdicts.grade(passed), f"{_range(shares)} of the best other's queries"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _range(numbers: list[float]) -> str:

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from adalook.report.claims import explanations
-from adalook.report.claims.verdicts import (
-    NO_RUNS,
-    SIMILAR,
-    Claim,
-    ConventionVerdict,
-    Experiments,
-    Finding,
-    Grade,
-    Passes,
-    Verdict,
-    alike,
-    grade,
-    grade_intervals,
-    interval,
-    under_each,
-)
+from adalook.report.claims import explanations, verdicts
+from adalook.report.claims.verdicts import Claim, ConventionVerdict, Experiments, Finding, Verdict
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
@@ -30,6 +15,7 @@ from adalook.report.data.method_runs import (
     common_seeds,
     cost_ratio,
     depth_name,
+    interval,
     method_runs,
     wlpi_like_for_like,
 )
@@ -51,7 +37,7 @@ def _larger_depth_fewer_iterations(experiments: Experiments) -> list[ConventionV
         seeds = common_seeds(shallow, deep)
         gaps.append(difference(deep.iterations(seeds), shallow.iterations(seeds)))
     numbers = ", ".join(f"{c.label} {c.iterations().mean():.1f}" for c in fixed)
-    return alike((grade_intervals(gaps, lambda gap: gap.below_zero), f"mean iterations {numbers}"))
+    return verdicts.alike((verdicts.grade_intervals(gaps, lambda gap: gap.below_zero), f"mean iterations {numbers}"))
 
 
 def _trade_off(experiments: Experiments) -> list[ConventionVerdict]:
@@ -61,16 +47,16 @@ def _trade_off(experiments: Experiments) -> list[ConventionVerdict]:
     def check(convention: Convention) -> Finding:
         best = cheapest(fixed, convention)
         if best is None:
-            return NO_RUNS
+            return verdicts.NO_RUNS
         ends = (fixed[0], fixed[-1])
         ratios = [cost_ratio(end, best, convention) for end in ends]
-        found = grade_intervals(ratios, lambda gap: gap.low > 1.0)
+        found = verdicts.grade_intervals(ratios, lambda gap: gap.low > 1.0)
         if best in ends and found.verdict is not Verdict.NOT_TESTED:  # the best is one of the ends: no trade-off
-            found = Grade(Verdict.FAILS, found.score)
+            found = verdicts.Grade(Verdict.FAILS, found.score)
         texts = ", ".join(f"{end.label} {interval(gap)}" for end, gap in zip(ends, ratios, strict=True))
         return found, f"over {_name(best, fixed, convention)}: {texts}"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _pi_worse(experiments: Experiments) -> list[ConventionVerdict]:
@@ -79,12 +65,12 @@ def _pi_worse(experiments: Experiments) -> list[ConventionVerdict]:
     def check(convention: Convention) -> Finding:
         best = cheapest(fixed, convention)
         if best is None:
-            return NO_RUNS
+            return verdicts.NO_RUNS
         gap = cost_ratio(fixed[0], best, convention)
-        found = grade_intervals([gap], lambda gap: gap.low > 1.0)
+        found = verdicts.grade_intervals([gap], lambda gap: gap.low > 1.0)
         return found, f"{interval(gap)} times the queries of {_name(best, fixed, convention)}"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
@@ -95,7 +81,7 @@ def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
         if record.effective_lookahead is not None and len(record.effective_lookahead)
     ]
     if not histograms:
-        return alike(NO_RUNS)
+        return verdicts.alike(verdicts.NO_RUNS)
 
     def share_beyond(depth: int) -> Estimate:
         return mean([float(rows[:, depth:].sum(axis=1).mean()) for rows in histograms])
@@ -103,9 +89,9 @@ def _contract_faster(experiments: Experiments) -> list[ConventionVerdict]:
     shares = {depth: share_beyond(depth) for depth in (2, 3, 5)}
     verdict = Verdict.HOLDS if shares[2].value >= ROUGHLY_NINE_TENTHS else Verdict.IN_PART
     verdict = verdict if shares[2].value >= MOST else Verdict.FAILS
-    found = grade_intervals([shares[2]], lambda share: True, rate=lambda passed: Grade(verdict, ""))
+    found = verdicts.grade_intervals([shares[2]], lambda share: True, rate=lambda passed: verdicts.Grade(verdict, ""))
     texts = [f"κ ≤ γ^{depth} in {interval(share)} of the states" for depth, share in shares.items()]
-    return alike((found, ", ".join(texts)))
+    return verdicts.alike((found, ", ".join(texts)))
 
 
 def _tlpi_and_hpi(maze: ExperimentData) -> list[tuple[MethodRuns, MethodRuns]]:
@@ -119,7 +105,9 @@ def _tlpi_iterations(experiments: Experiments) -> list[ConventionVerdict]:
     for one, rival in _tlpi_and_hpi(experiments["maze"]):
         seeds = common_seeds(one, rival)
         gaps[one.label] = ratio(one.iterations(seeds), rival.iterations(seeds))
-    return alike((grade_intervals(gaps.values(), as_good), f"iterations over those of h-PI: {_list(gaps)}"))
+    return verdicts.alike(
+        (verdicts.grade_intervals(gaps.values(), as_good), f"iterations over those of h-PI: {_list(gaps)}")
+    )
 
 
 def _tlpi_cheaper(experiments: Experiments) -> list[ConventionVerdict]:
@@ -127,13 +115,16 @@ def _tlpi_cheaper(experiments: Experiments) -> list[ConventionVerdict]:
 
     def check(convention: Convention) -> Finding:
         gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in pairs}
-        return grade_intervals(gaps.values(), _cheaper), f"queries over those of h-PI: {_list(gaps)}"
+        return verdicts.grade_intervals(gaps.values(), _cheaper), f"queries over those of h-PI: {_list(gaps)}"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _against_best_fixed(
-    *groups: str, passes: Passes, rate: Callable[[Sequence[bool]], Grade] = grade, together: bool = False
+    *groups: str,
+    passes: verdicts.Passes,
+    rate: Callable[[Sequence[bool]], verdicts.Grade] = verdicts.grade,
+    together: bool = False,
 ) -> Callable[[Experiments], list[ConventionVerdict]]:
     """Return a check of every setting of the groups against the best fixed depth, under each convention."""
 
@@ -145,23 +136,23 @@ def _against_best_fixed(
         def under(convention: Convention) -> Finding:
             best = cheapest(fixed, convention)
             if best is None or not rivals:
-                return NO_RUNS
+                return verdicts.NO_RUNS
             gaps = {one.label: cost_ratio(one, best, convention, confidence) for one in rivals}
-            found = grade_intervals(gaps.values(), passes, rate)
+            found = verdicts.grade_intervals(gaps.values(), passes, rate)
             return found, f"over {_name(best, fixed, convention)}: {_list(gaps)}"
 
-        return under_each(under)
+        return verdicts.under_each(under)
 
     return check
 
 
-def _one_is_enough(passed: Sequence[bool]) -> Grade:
-    return Grade(Verdict.HOLDS if any(passed) else Verdict.FAILS, grade(passed).score)
+def _one_is_enough(passed: Sequence[bool]) -> verdicts.Grade:
+    return verdicts.Grade(Verdict.HOLDS if any(passed) else Verdict.FAILS, verdicts.grade(passed).score)
 
 
 def as_good(gap: Estimate) -> bool:
     """Whether the whole interval is at most 10% above the other method's cost."""
-    return gap.high <= SIMILAR
+    return gap.high <= verdicts.SIMILAR
 
 
 def _cheaper(gap: Estimate) -> bool:
@@ -177,10 +168,10 @@ def _slightly_worse(experiments: Experiments) -> list[ConventionVerdict]:
 
     def check(convention: Convention) -> Finding:
         gaps = {one.label: cost_ratio(one, rival, convention) for one, rival in pairs}
-        found = grade_intervals(gaps.values(), lambda gap: 1.0 <= gap.value <= SLIGHTLY)
+        found = verdicts.grade_intervals(gaps.values(), lambda gap: 1.0 <= gap.value <= SLIGHTLY)
         return found, f"over the same QLPI with V*: {_list(gaps)}"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _budgets(method: MethodRuns) -> tuple[tuple[int, float], ...]:
@@ -193,7 +184,7 @@ def _robust(experiments: Experiments) -> list[ConventionVerdict]:
 
     def check(convention: Convention) -> Finding:
         if not fixed or not adaptive:
-            return NO_RUNS
+            return verdicts.NO_RUNS
         spread = {}
         for name, methods in (("fixed", fixed), ("adaptive", adaptive)):
             costs = [method.totals(convention).mean() for method in methods]
@@ -206,9 +197,11 @@ def _robust(experiments: Experiments) -> list[ConventionVerdict]:
             f"worst adaptive over {_name(best, fixed, convention)}: {interval(worst)}"
         )
         narrower = spread["adaptive"] < spread["fixed"]
-        return grade_intervals([worst], as_good, rate=lambda passed: grade([narrower, *passed])), numbers
+        return verdicts.grade_intervals(
+            [worst], as_good, rate=lambda passed: verdicts.grade([narrower, *passed])
+        ), numbers
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _wlpi_lowest(experiments: Experiments) -> list[ConventionVerdict]:
@@ -220,12 +213,12 @@ def _wlpi_lowest(experiments: Experiments) -> list[ConventionVerdict]:
     def check(convention: Convention) -> Finding:
         best = cheapest(others, convention)
         if best is None or not wlpi:
-            return NO_RUNS
+            return verdicts.NO_RUNS
         gaps = {one.label: cost_ratio(one, best, convention) for one in wlpi}
-        found = grade_intervals(gaps.values(), lambda gap: gap.high <= 1.0)
+        found = verdicts.grade_intervals(gaps.values(), lambda gap: gap.high <= 1.0)
         return found, f"{_list(gaps)} of {_name(best, others, convention)}"
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _name(best: MethodRuns, others: Sequence[MethodRuns], convention: Convention) -> str:

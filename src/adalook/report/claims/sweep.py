@@ -13,21 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adalook.report.claims.verdicts import (
-    IN_PART_SHARE,
-    NO_RUNS,
-    SIMILAR,
-    Claim,
-    ConventionVerdict,
-    Experiments,
-    Finding,
-    Grade,
-    Verdict,
-    grade,
-    grade_intervals,
-    interval,
-    under_each,
-)
+from adalook.report.claims import verdicts
+from adalook.report.claims.verdicts import Claim, ConventionVerdict, Experiments, Finding, Verdict
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import (
     FIXED,
@@ -36,6 +23,7 @@ from adalook.report.data.method_runs import (
     cheapest,
     common_seeds,
     cost_ratio,
+    interval,
     largest_tried,
     method_runs,
 )
@@ -120,7 +108,7 @@ def _depth_depends(experiments: Experiments) -> list[ConventionVerdict]:
     def check(convention: Convention) -> Finding:
         labels = _everywhere(grid, FIXED)
         if len(grid) < 2 or not labels:
-            return NO_RUNS
+            return verdicts.NO_RUNS
         found = [relative_cost(label, grid, best_fixed, convention) for label in labels]
         single = min(found, key=lambda one: one.pooled.value)
         mildest = min(max(one.by_cell.values()) for one in found)
@@ -130,13 +118,15 @@ def _depth_depends(experiments: Experiments) -> list[ConventionVerdict]:
             f"{single.label}, costs {interval(single.pooled)} times the best over all; every single choice costs "
             f"{mildest:.2f} times the best or more in some cell{_edge(grid, convention)}"
         )
-        differ, never_close = len(depths) > 1, mildest > SIMILAR
-        verdict = grade_intervals(
-            [single.pooled], lambda gap: gap.low > 1.0, rate=lambda passed: grade([differ, never_close and all(passed)])
+        differ, never_close = len(depths) > 1, mildest > verdicts.SIMILAR
+        verdict = verdicts.grade_intervals(
+            [single.pooled],
+            lambda gap: gap.low > 1.0,
+            rate=lambda passed: verdicts.grade([differ, never_close and all(passed)]),
         )
         return verdict, numbers
 
-    return under_each(check)
+    return verdicts.under_each(check)
 
 
 def _everywhere(grid: Grid, *groups: str) -> list[str]:
@@ -162,17 +152,17 @@ def _compared_with(
         def under(convention: Convention) -> Finding:
             found = [relative_cost(label, grid, reference, convention, confidence) for label in labels]
             if not found:
-                return NO_RUNS
+                return verdicts.NO_RUNS
             best = min(found, key=lambda one: (-_rank(one, grid, good), one.pooled.value))
             score = f"{best.label} in {len(best.good_cells(good))} of {len(grid)} cells"
-            verdict = grade_intervals(
+            verdict = verdicts.grade_intervals(
                 [one.pooled for one in found],
                 lambda gap: good(gap.high),
-                rate=lambda passed: Grade(_verdict(found, passed, grid, good), score),
+                rate=lambda passed: verdicts.Grade(_verdict(found, passed, grid, good), score),
             )
             return verdict, _numbers(found, best, grid, good) + _edge(grid, convention)
 
-        return under_each(under)
+        return verdicts.under_each(under)
 
     return check
 
@@ -190,7 +180,7 @@ def _verdict(
     best = max(shares, default=0.0)
     if best == 1.0:
         return Verdict.HOLDS
-    return Verdict.IN_PART if best >= IN_PART_SHARE else Verdict.FAILS
+    return Verdict.IN_PART if best >= verdicts.IN_PART_SHARE else Verdict.FAILS
 
 
 def _numbers(found: Sequence[RelativeCost], best: RelativeCost, grid: Grid, good: Callable[[float], bool]) -> str:
@@ -240,7 +230,7 @@ CLAIMS = (
         "An adaptive method matches the best fixed depth of every size and discount.",
         ONE_SETTING.format(limit="at or below 1.10"),
         ("sweep",),
-        _compared_with(best_fixed, lambda gap: gap <= SIMILAR, _is_adaptive),
+        _compared_with(best_fixed, lambda gap: gap <= verdicts.SIMILAR, _is_adaptive),
     ),
     Claim(
         "adaptive-always-better",

@@ -5,16 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from adalook.report.claims import formulas
-from adalook.report.claims.verdicts import (
-    Claim,
-    ConventionVerdict,
-    Experiments,
-    Finding,
-    alike,
-    grade,
-    under_each_lookahead,
-)
+from adalook.report.claims import formulas, verdicts
+from adalook.report.claims.verdicts import Claim, ConventionVerdict, Experiments, Finding
 from adalook.report.data.records import Record
 
 ROUNDING = 1e-9
@@ -41,7 +33,7 @@ def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[Conven
         for record in _records(experiments, *groups):
             limit = record.discount**record.lookahead * (1.0 + ROUNDING)
             passed += [factor <= limit for factor in _contractions(record)]
-        return alike((grade(passed), f"in {sum(passed):,} of {len(passed):,} iterations"))
+        return verdicts.alike((verdicts.grade(passed), f"in {sum(passed):,} of {len(passed):,} iterations"))
 
     return check
 
@@ -53,7 +45,7 @@ def _within_bound(records: Iterable[Record], contraction: Callable[[Record], flo
         shares.append(record.iterations / bound)
     passed = [share <= 1.0 for share in shares]
     closest = max(shares, default=0.0)
-    return alike((grade(passed), f"at most {100.0 * closest:.2g}% of the bound"))
+    return verdicts.alike((verdicts.grade(passed), f"at most {100.0 * closest:.2g}% of the bound"))
 
 
 def _fixed_bound(experiments: Experiments) -> list[ConventionVerdict]:
@@ -79,7 +71,7 @@ def _converges(experiments: Experiments) -> list[ConventionVerdict]:
         record.status == "CONVERGED" and (not len(record.distance) or record.distance[-1] <= 1e-8) for record in records
     ]
     farthest = max((float(record.distance[-1]) for record in records if len(record.distance)), default=math.nan)
-    return alike((grade(passed), f"‖V* − V^π‖ at the end at most {farthest:.1g}"))
+    return verdicts.alike((verdicts.grade(passed), f"‖V* − V^π‖ at the end at most {farthest:.1g}"))
 
 
 def _as_fast_as_one_less(experiments: Experiments) -> list[ConventionVerdict]:
@@ -90,7 +82,7 @@ def _as_fast_as_one_less(experiments: Experiments) -> list[ConventionVerdict]:
         if (_where(record), record.lookahead - 1) in fixed
     ]
     passed = [gap <= 0 for gap in gaps]
-    return alike((grade(passed), f"at most {max(gaps):+d} iterations" if gaps else "no such runs"))
+    return verdicts.alike((verdicts.grade(passed), f"at most {max(gaps):+d} iterations" if gaps else "no such runs"))
 
 
 def _where(record: Record) -> tuple[object, ...]:
@@ -108,9 +100,9 @@ def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
                 for record in _records(experiments, group)
             ]
             passed = [share <= 1.0 + ROUNDING for share in shares]
-            return grade(passed), f"most expensive iteration {max(shares, default=0.0):.2f} of the bound"
+            return verdicts.grade(passed), f"most expensive iteration {max(shares, default=0.0):.2f} of the bound"
 
-        return under_each_lookahead(under)
+        return verdicts.under_each_lookahead(under)
 
     return check
 

@@ -181,16 +181,3 @@ def under_each_lookahead(check: Callable[[str], Finding]) -> list[ConventionVerd
 def _convention_verdict(convention: str, found: Finding) -> ConventionVerdict:
     (verdict, score), numbers = found
     return ConventionVerdict(convention, verdict, numbers, score)
-
-
-def interval(estimate: Estimate, digits: int = 2) -> str:
-    """Format a number, with its interval where there are enough samples for one.
-
-    >>> interval(Estimate(0.914, 0.87, 0.951, samples=10))
-    '0.91 [0.87, 0.95]'
-    >>> interval(Estimate(0.914, 0.914, 0.914, samples=1))
-    '0.91'
-    """
-    if not estimate.enough:
-        return f"{estimate.value:.{digits}f}"
-    return f"{estimate.value:.{digits}f} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"

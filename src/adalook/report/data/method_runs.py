@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.report.claims.verdicts import interval
 from adalook.report.data.records import Convention, GroupStyle, Record
 from adalook.report.data.statistics import Estimate, ratio
 
@@ -106,6 +105,19 @@ def wlpi_like_for_like(methods: Iterable[MethodRuns]) -> str:
         "WLPI shares work between states, so its count is the same under tree, root and shared; like for like "
         f"({LIKE_FOR_LIKE}) it takes {gap} × the best fixed depth ({depth_name(best, fixed)})."
     )
+
+
+def interval(estimate: Estimate, digits: int = 2) -> str:
+    """Format a number, with its interval where there are enough samples for one.
+
+    >>> interval(Estimate(0.914, 0.87, 0.951, samples=10))
+    '0.91 [0.87, 0.95]'
+    >>> interval(Estimate(0.914, 0.914, 0.914, samples=1))
+    '0.91'
+    """
+    if not estimate.enough:
+        return f"{estimate.value:.{digits}f}"
+    return f"{estimate.value:.{digits}f} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
 
 
 def cost_ratio(one: MethodRuns, other: MethodRuns, convention: Convention, confidence: float = 0.95) -> Estimate:

@@ -10,13 +10,14 @@ from typing import Any
 
 from adalook.errors import FileError
 from adalook.report.claims.table import check_claims, claims_markdown
-from adalook.report.claims.verdicts import RULE, CheckedClaim, ConventionVerdict, Verdict, interval
+from adalook.report.claims.verdicts import RULE, CheckedClaim, ConventionVerdict, Verdict
 from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.data.method_runs import (
     MethodRuns,
     cheapest,
     cost_ratio,
     depth_name,
+    interval,
     method_runs,
     wlpi_like_for_like,
 )

@@ -130,7 +130,7 @@ def _section(run: TrainingRun, figures: Sequence[SavedFigure]) -> str:
 def _sections(run: TrainingRun, figures: Sequence[SavedFigure]) -> list[Section]:
     watched = [figure for figure in figures if figure.svg.stem.rpartition("-")[2] in ("states", "episode")]
     logged = [figure for figure in figures if figure not in watched]
-    no_images = f'<p class="problem" role="note">{escape(f"No pictures of states: {run.no_gallery}")}</p>'
+    no_images = f'<p class="problem" role="note">{escape(f"No images of states: {run.no_gallery}")}</p>'
     return [
         Section("In numbers", _notes(run) + _cards(run)),
         Section("Learning", figure_list(logged)),
@@ -269,7 +269,7 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.1f} s"
-    natural_number = round(seconds)
-    if natural_number < 3600:
-        return f"{natural_number // 60} min {natural_number % 60} s"
-    return f"{natural_number // 3600} h {natural_number % 3600 // 60} min"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
