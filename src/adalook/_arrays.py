@@ -1,4 +1,4 @@
-"""Names for the array types that signatures speak of."""
+"""Array types for signatures."""
 
 from __future__ import annotations
 

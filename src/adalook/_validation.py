@@ -121,6 +121,7 @@ def text(expected: str) -> Validator:
 
 
 boolean = Validator("True or False", _instance_of(bool), lambda _: True)
+finite = Validator("a finite number", _number, lambda value: -float("inf") < value < float("inf"))
 fraction = Validator("a number in [0, 1]", _number, lambda value: 0.0 <= value <= 1.0)
 fraction_above_zero = Validator("a number in (0, 1]", _number, lambda value: 0.0 < value <= 1.0)
 open_fraction = Validator("a number in (0, 1)", _number, lambda value: 0.0 < value < 1.0)

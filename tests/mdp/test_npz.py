@@ -74,7 +74,7 @@ LAYOUT = {"moves": [], "start": None, "action_names": []}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "other"}, "no model of ours"),
+        ({"format": "other"}, "not a model file of adalook"),
         ({"version": 2}, "newer adalook"),
         ({"discount": (1.5).hex()}, "discount is out of range"),
         ({"discount": "nan"}, "discount is out of range"),
@@ -105,7 +105,7 @@ def test_forged_header(changes: dict[str, Any], message: str, tmp_path: Path) ->
 @pytest.mark.parametrize("text", [b"", b"nonsense", b"[1]", b"\xff\xfe", b"[" * 100_000, b"1" * 10_000])
 def test_header_that_is_no_json(text: bytes, tmp_path: Path) -> None:
     path = repack(tmp_path / "m.npz", {"header.npy": npy(np.frombuffer(text, np.uint8))})
-    with pytest.raises(FileError, match=r"not JSON|no model of ours"):
+    with pytest.raises(FileError, match=r"not JSON|not a model file of adalook"):
         al.MDP.load(path)
 
 

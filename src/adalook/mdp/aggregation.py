@@ -1,4 +1,4 @@
-"""State aggregation: merge groups of states into one, solve the small model, lift its values back."""
+"""State aggregation: merge groups of states into one state each, and lift values of the small model back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ Lift = Callable[[FloatArray], FloatArray]
 
 
 def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
-    """The model whose states are groups: each row is the average of its members' rows (of those that offer the action).
+    """Return the model whose states are groups of states, and a function that lifts its values back.
+
+    Each row is the average of its members' rows, of those that offer the action.
 
     Args:
         mdp: the model.
@@ -67,7 +69,7 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
 
 
 def _entries(mdp: MDP) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Every transition of the model: (state, action, successor, probability)."""
+    """Return every transition of the model: (states, actions, successors, probabilities)."""
     state, action = np.nonzero(mdp.offered)
     code = mdp.codes[state, action]
     certain = is_deterministic(code)

@@ -1,8 +1,7 @@
-"""The door: everything a model is made of is checked here, once, and named by state and action when it is wrong."""
+"""Checks of everything a model is made of; errors name the state and the action that is wrong."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,8 @@ ROW_SUM_CAP = 1e4
 """… counted for at most this many successors."""
 
 
-def discount(value: Any) -> float:
+def checked_discount(value: Any) -> float:
+    """Return a discount as a float in [0, 1), or raise `ModelError`."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         raise ModelError("discount is not a number", expected="a float in [0, 1)", got=repr(value))
     number = float(value)
@@ -36,8 +36,8 @@ def discount(value: Any) -> float:
     return number
 
 
-def array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
-    """An array of real numbers, or an error: never objects, strings, complex numbers or ragged lists."""
+def number_array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
+    """Return an array of real numbers, or raise: never objects, strings, complex numbers or ragged lists."""
     try:
         result = np.asarray(value)
     except ValueError:
@@ -48,8 +48,8 @@ def array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
 
 
 def reward_table(value: Any) -> np.ndarray[Any, Any]:
-    """Rewards as an array (S, A) of numbers, S and A at least one."""
-    given = array(value, "rewards", kinds="iufb")
+    """Return rewards as an array (S, A) of numbers, S and A at least one."""
+    given = number_array(value, "rewards", kinds="iufb")
     if given.ndim != 2:
         hint = "for rewards r(s) repeat the column A times" if given.ndim == 1 else "take the expectation over s'"
         raise ModelError("rewards has the wrong shape", expected="(S, A)", got=given.shape, remedy=hint)
@@ -58,8 +58,8 @@ def reward_table(value: Any) -> np.ndarray[Any, Any]:
     return given
 
 
-def rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> FloatArray:
-    """A fresh float64 copy (S, A), finite wherever the action is offered and zero elsewhere."""
+def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> FloatArray:
+    """Return a float64 copy (S, A) of rewards, finite wherever the action is offered and zero elsewhere."""
     result = np.array(given, np.float64, order="C")
     if offered is not None:
         result[~offered] = 0.0
@@ -75,8 +75,8 @@ def rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> FloatArra
     return result
 
 
-def reward_size(largest: float, discount: float) -> None:
-    """Refuse rewards whose discounted sum could overflow."""
+def check_reward_size(largest: float, discount: float) -> None:
+    """Raise if the discounted sum of rewards could overflow."""
     if largest / (1.0 - discount) > LARGEST_VALUE:
         raise ModelError(
             "rewards are too large for the discount",
@@ -86,8 +86,8 @@ def reward_size(largest: float, discount: float) -> None:
         )
 
 
-def mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
-    """Which actions are offered (S, A), or None when all are."""
+def checked_mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
+    """Return which actions are offered (S, A), or None when all are."""
     if value is None:
         return None
     try:
@@ -110,8 +110,8 @@ def mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
     return None if given.all() else given.copy()
 
 
-def next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) -> None:
-    """Deterministic successors (S, A): each offered one must be a state."""
+def check_next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) -> None:
+    """Raise unless the next state of every offered action (S, A) is a state."""
     num_states = given.shape[0]
     wrong = (given < 0) | (given >= num_states)
     if offered is not None:
@@ -126,22 +126,22 @@ def next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) -> None:
         )
 
 
-def probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray) -> FloatArray:
-    """Check S·A CSR rows; return their probabilities in float64 (float32 rows normalised)."""
+def checked_probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray) -> FloatArray:
+    """Check S·A CSR rows and return their probabilities in float64 (float32 rows normalised)."""
     num_states, num_actions = offered.shape
 
     def pair(row: int) -> str:
         return f"state {row // num_actions}, action {row % num_actions}"
 
-    return row_table(indptr, indices, data, offered.ravel(), num_states, pair)
+    return checked_row_table(indptr, indices, data, offered.ravel(), num_states, pair)
 
 
-def row_table(
+def checked_row_table(
     indptr: IntArray, indices: IntArray, data: Any, used: BoolArray, num_states: int, owner: Callable[[int], str]
 ) -> FloatArray:
     """Check CSR rows over `num_states` successors, those that are not `used` only for range and sign.
 
-    `owner(row)` says in an error whose row it is. Returns what `probabilities` does.
+    `owner(row)` says in an error whose row it is. Returns what `checked_probabilities` does.
     """
 
     def at(entry: int) -> str:
@@ -211,30 +211,11 @@ def _normalise_rows(indptr: IntArray, data: FloatArray) -> None:
                 data[k] /= total
 
 
-def row_sums(high: float, discount: float) -> None:
-    """The discount must leave room for the rounding of the row sums, or values would not exist."""
+def check_row_sums(high: float, discount: float) -> None:
+    """Raise unless the discount leaves room for the rounding of the row sums, or values would not exist."""
     if discount * high >= 1.0 - 2.0**-52:
         raise ModelError(
             "discount is too close to 1 for these probabilities",
             expected=f"discount * (largest row sum) < 1 - 2**-52, the largest row sum here being {high!r}",
             got=f"{discount!r}",
         )
-
-
-def positive_integer(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`, or an error that names it."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise ModelError(f"{name} is wrong", expected=f"a whole number >= {least}", got=repr(value))
-    return int(value)
-
-
-def real(value: Any, name: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite float in [low, high], or an error that names it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool) or not (low <= number <= high and math.isfinite(number)):
-        raise ModelError(f"{name} is wrong", expected=f"a number in [{low:g}, {high:g}]", got=repr(value))
-    return number

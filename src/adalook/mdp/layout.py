@@ -1,4 +1,4 @@
-"""How to draw a model whose states lie on a grid."""
+"""Layouts: where the states of a model lie on a grid, for figures and for aggregation."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adalook._arrays import BoolArray, IntArray
+from adalook._validation import integer
 from adalook.errors import ModelError
-from adalook.mdp.checks import positive_integer
 
 Cell = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """States on a grid of rows × columns.
+    """The grid of rows × columns on which states lie.
 
     `cells[s]` is the (row, column) of state s; states off the grid, such as a sink, have (-1, -1).
     `moves[a]` is the (row, column) step that action a tries to make, for arrows; (0, 0) for none.
@@ -55,21 +55,23 @@ class Layout:
 
     @property
     def num_states(self) -> int:
+        """Number of states, on the grid or not."""
         return len(self.cells)
 
     @property
     def shape(self) -> tuple[int, int]:
+        """(rows, columns) of the grid."""
         return (self.walls.shape[0], self.walls.shape[1])
 
     def grid(self, per_state: np.ndarray, fill: float = np.nan) -> np.ndarray:
-        """Spread numbers (S,) over the grid (rows, columns); `fill` where there is no state."""
+        """Return numbers (S,) as a grid (rows, columns); `fill` where there is no state."""
         result = np.full(self.shape, fill, float)
         on_grid = self.cells[:, 0] >= 0
         result[self.cells[on_grid, 0], self.cells[on_grid, 1]] = np.asarray(per_state)[on_grid]
         return result
 
     def squares(self, k: int) -> IntArray:
-        """Groups (S,) of the states in each k×k square of the grid, split where walls divide a square.
+        """Return the group (S,) of each state: the k×k squares of the grid, split where walls divide a square.
 
         States off the grid, such as a sink, form groups of their own.
 
@@ -82,7 +84,7 @@ class Layout:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        k = positive_integer(k, "the side k of a square")
+        k = integer(min=1).validate("k", k)
         on_grid = self.cells[:, 0] >= 0
         number = np.full(self.shape, -1)
         number[self.cells[on_grid, 0], self.cells[on_grid, 1]] = np.flatnonzero(on_grid)

@@ -71,15 +71,15 @@ class MDP:
     def __init__(
         self, rewards: Any, transitions: Any, discount: float, *, mask: Any = None, layout: Layout | None = None
     ) -> None:
-        gamma = checks.discount(discount)
+        gamma = checks.checked_discount(discount)
         given = checks.reward_table(rewards)
-        offered = checks.mask(mask, given.shape)
-        table = checks.rewards(given, offered)
+        offered = checks.checked_mask(mask, given.shape)
+        table = checks.checked_rewards(given, offered)
         codes, rows = _codes_and_rows(transitions, table.shape, offered)
         self._fill(table, codes, rows, gamma, layout)
 
     def _fill(self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None) -> None:
-        """Adopt arrays that are known to be well formed, apart from what depends on several of them."""
+        """Take arrays that are known to be well formed, and check what depends on several of them."""
         parts = {"rewards": rewards, "codes": codes, "rows": rows, "discount": discount, "layout": layout}
         for name, part in parts.items():
             object.__setattr__(self, name, part)
@@ -87,9 +87,9 @@ class MDP:
             raise ModelError("layout is wrong", expected="an al.Layout", got=type(layout).__name__)
         if layout is not None and layout.num_states != self.num_states:
             raise ModelError("layout does not fit", expected=f"{self.num_states} states", got=layout.num_states)
-        checks.reward_size(self.largest_reward, discount)
-        checks.row_sums(self.row_sums[1], discount)
-        # What every solve asks for is found out now, once; predecessors only when a method wants them.
+        checks.check_reward_size(self.largest_reward, discount)
+        checks.check_row_sums(self.row_sums[1], discount)
+        # What every solve needs is computed now, once; predecessors only when a method wants them.
         for name in ("num_pairs", "rounding_terms", "contraction", "longest_row", "growth"):
             getattr(self, name)
         for part in (rewards, codes, rows.indptr, rows.indices, rows.data):
@@ -105,6 +105,7 @@ class MDP:
     def _adopt(
         cls, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None = None
     ) -> MDP:
+        """Return a model of arrays that are known to be well formed."""
         mdp = cls.__new__(cls)
         mdp._fill(rewards, codes, rows, discount, layout)
         return mdp
@@ -162,14 +163,17 @@ class MDP:
 
     @property
     def num_states(self) -> int:
+        """Number of states S."""
         return len(self.rewards)
 
     @property
     def num_actions(self) -> int:
+        """Number of actions A."""
         return int(self.rewards.shape[1])
 
     @property
     def deterministic(self) -> bool:
+        """Whether every move has one certain next state."""
         return self.rows.num_rows == 0
 
     @cached_property
@@ -217,12 +221,12 @@ class MDP:
 
     @cached_property
     def predecessors(self) -> Predecessors:
-        """Who can reach each state in one step, made when first asked for."""
+        """The states that lead to each state in one step, computed when first asked for."""
         return Predecessors.of(self.codes, self.rows)
 
     @cached_property
     def growth(self) -> float:
-        """How much larger the neighbourhood of three steps is than that of one: 5 on a grid, 30 on a random graph."""
+        """Size of the neighbourhood of three steps over that of one: 5 on a grid, 30 on a random graph."""
         return neighbourhood_growth(self.codes, self.rows)
 
     @property
@@ -231,7 +235,7 @@ class MDP:
         return self.rewards.nbytes + self.codes.nbytes + self.rows.nbytes
 
     def transition_row(self, state: int, action: int) -> tuple[IntArray, FloatArray]:
-        """Successors and probabilities of one (state, action); both empty where the action is not offered.
+        """Return the successors and probabilities of one (state, action); both empty if it is not offered.
 
         >>> import adalook as al
         >>> al.zoo.chain(n=3).transition_row(0, 1)
@@ -252,16 +256,16 @@ class MDP:
 
 
 def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray | None) -> tuple[IntArray, Rows]:
-    """Read one of the three forms of transitions."""
+    """Return codes and rows of any of the three forms of transitions."""
     num_states, num_actions = shape
     everything = np.ones(shape, bool) if offered is None else offered
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(transitions):
         return _from_sparse(transitions, shape, everything)
-    given = checks.array(transitions, "transitions")
+    given = checks.number_array(transitions, "transitions")
     if given.ndim == 2 and given.dtype.kind in "iu":
         if given.shape != shape:
             raise ModelError("transitions has the wrong shape", expected=f"next states {shape}", got=given.shape)
-        checks.next_states(given, offered)
+        checks.check_next_states(given, offered)
         codes = given.astype(index_type(num_states), order="C")
         if offered is not None:
             codes[~offered] = NOT_OFFERED
@@ -273,7 +277,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
         pair, successor = np.nonzero(dense)
         indptr = np.zeros(len(dense) + 1, np.int64)
         np.cumsum(np.bincount(pair, minlength=len(dense)), out=indptr[1:])
-        data = checks.probabilities(indptr, successor, dense[pair, successor], everything)
+        data = checks.checked_probabilities(indptr, successor, dense[pair, successor], everything)
         return compress(indptr, successor, data, everything)
     hint = "next states must be integers: use transitions.astype(int)" if given.shape == shape else ""
     if given.ndim == 3 and given.shape == (num_actions, num_states, num_states):
@@ -290,7 +294,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
 
 
 def _row_by_row(transitions: Any) -> Any:
-    """A CSR copy that still has every entry: SciPy's own conversions sum repeats, and a sum could hide a wrong sign."""
+    """Return a CSR copy with every entry: SciPy's own conversions sum repeats, and a sum could hide a wrong sign."""
     from scipy.sparse import csr_array
 
     if transitions.format == "csr":
@@ -315,6 +319,7 @@ def _row_by_row(transitions: Any) -> Any:
 
 
 def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -> tuple[IntArray, Rows]:
+    """Return codes and rows of a sparse matrix (S·A, S)."""
     num_states, num_actions = shape
     if transitions.shape != (num_states * num_actions, num_states):
         raise ModelError(
@@ -333,8 +338,8 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
     # Indices and signs are checked before duplicates are summed: a sum could hide what is wrong.
     everyone = np.repeat(offered.ravel(), np.diff(indptr))
     csr.data = np.where(everyone, csr.data, csr.data.dtype.type(0))
-    checks.probabilities(indptr, indices, csr.data, offered)
+    checks.checked_probabilities(indptr, indices, csr.data, offered)
     csr.sum_duplicates()
     csr.eliminate_zeros()
-    data = checks.probabilities(csr.indptr, csr.indices, csr.data, offered)
+    data = checks.checked_probabilities(csr.indptr, csr.indices, csr.data, offered)
     return compress(csr.indptr, csr.indices, data, offered)

@@ -1,12 +1,12 @@
-"""Models to try things on: the paper's chain and maze, and the usual random and textbook ones."""
+"""Example models: the paper's chain and maze, and the usual random and textbook ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from adalook.errors import ModelError
-from adalook.mdp.checks import discount as checked_discount
-from adalook.mdp.checks import positive_integer, real
+from adalook._validation import finite, fraction, integer
+from adalook.errors import ArgumentError
+from adalook.mdp.checks import checked_discount
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import Rows, code_of_row, index_type
@@ -17,7 +17,7 @@ NUM_GOALS = 4
 
 
 def chain(n: int = 59, discount: float = 0.9) -> MDP:
-    """The chain of the paper's section "Motivating Example": states s_0 … s_n and a sink, the last state.
+    """Return the chain of the paper's section "Motivating Example": states s_0 … s_n and a sink, the last state.
 
     Action 0 (u) moves on, and pays 1 − γ in s_n, where it stays; action 1 (d) falls into the sink.
 
@@ -25,7 +25,7 @@ def chain(n: int = 59, discount: float = 0.9) -> MDP:
     >>> al.zoo.chain(n=59).num_states
     61
     """
-    n = positive_integer(n, "the chain's length n")
+    n = integer(min=1).validate("n", n)
     gamma = checked_discount(discount)
     sink = n + 1
     rewards = np.zeros((n + 2, 2))
@@ -37,7 +37,7 @@ def chain(n: int = 59, discount: float = 0.9) -> MDP:
 
 
 def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
-    """The maze of the paper's section "Maze Experiments": four rooms, four goals, one trap.
+    """Return the maze of the paper's section "Maze Experiments": four rooms, four goals, one trap.
 
     Entering a goal pays 1 and moves to a uniformly random free cell (goals are no states); entering the trap
     pays −1; walking into a wall stays. Actions are up, down, right, left. The seed draws goals and trap.
@@ -46,8 +46,8 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
     >>> al.zoo.maze(size=30, seed=0)
     MDP(729 states, 4 actions, discount 0.98, 1 distinct stochastic rows)
     """
-    size = positive_integer(size, "the maze's size", least=5)
-    seed = positive_integer(seed, "seed", least=0)
+    size = integer(min=5).validate("size", size)
+    seed = integer(min=0).validate("seed", seed)
     gamma = checked_discount(discount)
     walls = _four_rooms(size)
     free = np.flatnonzero(~walls)
@@ -97,16 +97,18 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
 
 
 def garnet(num_states: int, num_actions: int, branching: int, seed: int = 0, discount: float = 0.99) -> MDP:
-    """A random model: each (state, action) has `branching` random successors (repeats are summed) and a normal reward.
+    """Return a random model: each (state, action) has `branching` successors and a normally distributed reward.
+
+    Successors are drawn with replacement; the probabilities of repeated ones are summed.
 
     >>> import adalook as al
     >>> al.zoo.garnet(100, 4, 5, seed=1).num_states
     100
     """
-    num_states = positive_integer(num_states, "num_states")
-    num_actions = positive_integer(num_actions, "num_actions")
-    branching = positive_integer(branching, "branching")
-    rng = np.random.default_rng(positive_integer(seed, "seed", least=0))
+    num_states = integer(min=1).validate("num_states", num_states)
+    num_actions = integer(min=1).validate("num_actions", num_actions)
+    branching = integer(min=1).validate("branching", branching)
+    rng = np.random.default_rng(integer(min=0).validate("seed", seed))
     rewards = rng.standard_normal((num_states, num_actions))
     shape = (num_states, num_actions, branching)
     successors = rng.integers(0, num_states, shape, dtype=index_type(num_states))
@@ -122,7 +124,7 @@ def garnet(num_states: int, num_actions: int, branching: int, seed: int = 0, dis
 def forest(
     num_states: int = 3, fire: float = 0.1, wait_reward: float = 4.0, cut_reward: float = 2.0, discount: float = 0.96
 ) -> MDP:
-    """Forest management: a forest grows older year by year unless it burns; action 0 waits, action 1 cuts.
+    """Return the forest management problem: a forest grows year by year unless it burns; action 0 waits, 1 cuts.
 
     The oldest forest pays `wait_reward` when left and `cut_reward` when cut; a younger one pays 1 when cut.
 
@@ -130,10 +132,10 @@ def forest(
     >>> al.solve(al.zoo.forest()).policy
     array([0, 0, 0], dtype=int32)
     """
-    n = positive_integer(num_states, "num_states", least=2)
-    fire = real(fire, "fire", 0.0, 1.0)
+    n = integer(min=2).validate("num_states", num_states)
+    fire = fraction.validate("fire", fire)
     rewards = np.zeros((n, 2))
-    rewards[-1] = real(wait_reward, "wait_reward"), real(cut_reward, "cut_reward")
+    rewards[-1] = finite.validate("wait_reward", wait_reward), finite.validate("cut_reward", cut_reward)
     rewards[1:-1, 1] = 1.0
 
     def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -149,18 +151,26 @@ def forest(
 def gridworld(
     rows: int = 8, columns: int = 8, slip: float = 0.2, seed: int = 0, discount: float = 0.95, holes: float = 0.1
 ) -> MDP:
-    """A plain grid: moves slip sideways with probability `slip`; the last cell pays 1 and, like the holes, absorbs.
+    """Return a grid where moves slip sideways; the last cell pays 1 and, like the holes, absorbs.
+
+    Args:
+        rows: of the grid.
+        columns: of the grid.
+        slip: probability that a move goes to either side instead.
+        seed: draws the holes.
+        discount: γ.
+        holes: share of cells that are holes.
 
     >>> import adalook as al
     >>> float(al.solve(al.zoo.gridworld(4, 4, slip=0.0, holes=0.0)).values[0].round(3))
     0.774
     """
-    rows, columns = positive_integer(rows, "rows"), positive_integer(columns, "columns")
-    slip, holes = real(slip, "slip", 0.0, 1.0), real(holes, "holes", 0.0, 1.0)
+    rows, columns = integer(min=1).validate("rows", rows), integer(min=1).validate("columns", columns)
+    slip, holes = fraction.validate("slip", slip), fraction.validate("holes", holes)
     n = rows * columns
     if n < 2:
-        raise ModelError("the grid is too small", expected="at least two cells", got=f"{rows}×{columns}")
-    rng = np.random.default_rng(positive_integer(seed, "seed", least=0))
+        raise ArgumentError("the grid is too small", expected="at least two cells", got=f"{rows}×{columns}")
+    rng = np.random.default_rng(integer(min=0).validate("seed", seed))
     absorbing = rng.random(n) < holes
     absorbing[0], absorbing[n - 1] = False, True
     sideways = ((2, 3), (2, 3), (0, 1), (0, 1))
@@ -188,7 +198,7 @@ def gridworld(
 
 
 def _four_rooms(size: int) -> np.ndarray:
-    """Walls (size, size): a border, a cross in the middle and two doors in each of its bars."""
+    """Return the walls (size, size): a border, a cross in the middle and two doors in each of its bars."""
     walls = np.zeros((size, size), bool)
     walls[[0, -1], :] = walls[:, [0, -1]] = True
     middle, doors = size // 2, [size // 4, 3 * size // 4]

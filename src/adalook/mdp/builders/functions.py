@@ -1,4 +1,4 @@
-"""Models that are easier computed than written down: a function of states, called on batches."""
+"""Models from a function of states, which is called on batches of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._validation import integer
 from adalook.errors import ModelError
 from adalook.mdp import checks
 from adalook.mdp.layout import Layout
@@ -25,13 +26,13 @@ def from_function(
     layout: Layout | None,
     batch_size: int,
 ) -> MDP:
-    """See `MDP.from_function`. Only one batch is held in the function's own form at a time."""
-    num_states = checks.positive_integer(num_states, "num_states")
-    num_actions = checks.positive_integer(num_actions, "num_actions")
-    batch_size = checks.positive_integer(batch_size, "batch_size")
-    gamma = checks.discount(discount)
+    """Build the model of `MDP.from_function`, one batch of states at a time."""
+    num_states = integer(min=1).validate("num_states", num_states)
+    num_actions = integer(min=1).validate("num_actions", num_actions)
+    batch_size = integer(min=1).validate("batch_size", batch_size)
+    gamma = checks.checked_discount(discount)
     shape = (num_states, num_actions)
-    offered = checks.mask(mask, shape)
+    offered = checks.checked_mask(mask, shape)
     if not callable(fn):
         raise ModelError("fn is not a function", expected="fn(states) -> (rewards, …)", got=type(fn).__name__)
 
@@ -48,11 +49,11 @@ def from_function(
             raise ModelError("fn returned something else", expected=f"a tuple {kinds}", got=type(answer).__name__)
         if first > 0 and (len(answer) == 2) != (codes is not None):
             raise ModelError("fn returned both forms", expected=f"always the same one of {kinds}", got="a mixture")
-        part = checks.array(answer[0], "rewards returned by fn", kinds="iufb")
+        part = checks.number_array(answer[0], "rewards returned by fn", kinds="iufb")
         _expect_shape(part, (size, num_actions), "rewards returned by fn")
         rewards[states] = part
         if len(answer) == 2:
-            ahead = checks.array(answer[1], "next_states returned by fn")
+            ahead = checks.number_array(answer[1], "next_states returned by fn")
             _expect_shape(ahead, (size, num_actions), "next_states returned by fn")
             if ahead.dtype.kind not in "iu":
                 raise ModelError("next_states returned by fn has the wrong type", expected="ints", got=ahead.dtype)
@@ -64,7 +65,7 @@ def from_function(
             parts.append(_sparse_part(answer[1], answer[2], num_states, (size, num_actions), here, first))
     if offered is not None:
         rewards[~offered] = 0.0
-    rewards = checks.rewards(rewards, None)
+    rewards = checks.checked_rewards(rewards, None)
     if codes is not None:
         if offered is not None:
             codes[~offered] = NOT_OFFERED
@@ -74,16 +75,18 @@ def from_function(
     parts.clear()
     indptr = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
-    data = checks.probabilities(indptr, indices, data, everything)
+    data = checks.checked_probabilities(indptr, indices, data, everything)
     return MDP._adopt(rewards, *compress(indptr, indices, data, everything), gamma, layout)
 
 
 def _expect_shape(given: np.ndarray, expected: tuple[int, ...], name: str) -> None:
+    """Raise `ModelError` unless an array has the expected shape."""
     if given.shape != expected:
         raise ModelError(f"{name} has the wrong shape", expected=expected, got=given.shape)
 
 
 def _check_range(ahead: np.ndarray, num_states: int, offered: BoolArray | None, first: int) -> None:
+    """Raise `ModelError` unless all successors of offered actions are states."""
     wrong = (ahead < 0) | (ahead >= num_states)
     if offered is not None:
         wrong &= offered.reshape(offered.shape + (1,) * (ahead.ndim - 2))
@@ -99,9 +102,9 @@ def _check_range(ahead: np.ndarray, num_states: int, offered: BoolArray | None, 
 def _sparse_part(
     successors: Any, chances: Any, num_states: int, shape: tuple[int, int], offered: BoolArray | None, first: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """CSR pieces (entries per row, successors, probabilities) of one batch; repeats summed, zeros dropped."""
-    ahead = checks.array(successors, "successors returned by fn")
-    chance = checks.array(chances, "probabilities returned by fn")
+    """Return one batch as CSR parts (entries per row, successors, probabilities), repeats summed, zeros dropped."""
+    ahead = checks.number_array(successors, "successors returned by fn")
+    chance = checks.number_array(chances, "probabilities returned by fn")
     if ahead.ndim != 3 or ahead.dtype.kind not in "iu" or ahead.shape[:2] != shape or ahead.shape[2] == 0:
         raise ModelError(
             "successors returned by fn are wrong",

@@ -1,4 +1,4 @@
-"""Transition tables of Gymnasium's toy-text environments.
+"""Models from the transition tables of Gymnasium's toy-text environments.
 
 `env.unwrapped.P[s][a]` lists (probability, next state, reward, terminated). Here `terminated` ends the episode, even
 where the entered state has moves of its own in the table (as in Taxi and CliffWalking): such transitions lead to a
@@ -22,10 +22,10 @@ CLIFF_MOVES: tuple[Cell, ...] = ((-1, 0), (0, 1), (1, 0), (0, -1))
 
 
 def from_gymnasium(env: Any, discount: float) -> MDP:
-    """See `MDP.from_gymnasium`."""
+    """Build the model of `MDP.from_gymnasium`."""
     from scipy.sparse import coo_array
 
-    gamma = checks.discount(discount)
+    gamma = checks.checked_discount(discount)
     inner = getattr(env, "unwrapped", env)
     table = getattr(inner, "P", None)
     if not isinstance(table, dict) or not table:
@@ -85,7 +85,7 @@ def from_gymnasium(env: Any, discount: float) -> MDP:
 
 
 def _layout(inner: Any, num_states: int, size: int) -> Layout | None:
-    """Where the states of FrozenLake and CliffWalking lie; None for other environments."""
+    """Return the layout of FrozenLake and CliffWalking; None for other environments."""
     kind = type(inner).__name__
     goals: tuple[Cell, ...]
     if kind == "FrozenLakeEnv":
@@ -108,4 +108,5 @@ def _layout(inner: Any, num_states: int, size: int) -> Layout | None:
 
 
 def _where(cells: np.ndarray) -> tuple[Cell, ...]:
+    """Return the cells (row, column) that are True."""
     return tuple((int(row), int(column)) for row, column in np.argwhere(cells))

@@ -1,4 +1,4 @@
-"""Models on disk: which format a name stands for, and how large a file may be.
+"""Model files: which format a name stands for, and how large a file may be.
 
 `.npz` is our own format, see `npz`; `.umb` is shared with other tools, see `umb`.
 """
@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 2**30
 
 
 def save(mdp: MDP, path: Path) -> None:
-    """See `MDP.save`."""
+    """Write a model to the format that the name's suffix stands for: see `MDP.save`."""
     if _suffix(path) == ".npz":
         from adalook.mdp.files.npz import save_npz
 
@@ -31,9 +31,9 @@ def save(mdp: MDP, path: Path) -> None:
 
 
 def load(path: Path, discount: float | None) -> MDP:
-    """See `MDP.load`."""
+    """Read a model from the format that the name's suffix stands for: see `MDP.load`."""
     suffix = _suffix(path)
-    gamma = None if discount is None else checks.discount(discount)
+    gamma = None if discount is None else checks.checked_discount(discount)
     if suffix == ".npz":
         from adalook.mdp.files.npz import load_npz
 
@@ -49,6 +49,7 @@ def load(path: Path, discount: float | None) -> MDP:
 
 
 def _suffix(path: Path) -> str:
+    """Return .npz or .umb, or raise if the name has another suffix."""
     suffix = path.suffix.lower()
     if suffix not in (".npz", ".umb"):
         raise FileError(f"the format of {path} is not known", expected="a name in .npz or .umb", got=repr(path.suffix))
@@ -56,7 +57,7 @@ def _suffix(path: Path) -> str:
 
 
 def memory_limit() -> int:
-    """Bytes that a file may ask for: MAX_BYTES, or the machine's memory where that is less and known."""
+    """Return the bytes that a file may ask for: MAX_BYTES, or the machine's memory where that is less and known."""
     try:
         return min(MAX_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -64,7 +65,7 @@ def memory_limit() -> int:
 
 
 def file_size(path: Path) -> int:
-    """Size of a regular file that is small enough to load, or an error; never opens a device or a pipe."""
+    """Return the size of a regular file that is small enough to load, or raise; never opens a device or a pipe."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

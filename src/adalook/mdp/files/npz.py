@@ -1,4 +1,4 @@
-"""Our own format, `.npz`: a model comes back bit for bit.
+"""The model format `.npz`: a model comes back bit for bit.
 
 The file holds the model's arrays as they are in memory, one uncompressed `.npy` member each (`numpy.load` opens it
 too). The member `header` is JSON: format and version, the discount as a hexadecimal float, the type and shape of every
@@ -35,11 +35,11 @@ VERSION = 1
 MAX_HEADER_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
 
-AGAIN = "the file is damaged or was not made by adalook: save or copy it again"
+DAMAGED_REMEDY = "the file is damaged or was not made by adalook: save or copy it again"
 
 
-class Kind(NamedTuple):
-    """What an array member may be."""
+class MemberFormat(NamedTuple):
+    """The dtypes and the number of dimensions that an array in the file may have."""
 
     types: tuple[str, ...]
     ndim: int
@@ -47,13 +47,18 @@ class Kind(NamedTuple):
 
 FLOATS, INTS, BOOLS = ("<f8",), ("<i4", "<i8"), ("|b1",)
 MODEL_ARRAYS = {
-    "rewards": Kind(FLOATS, 2),
-    "codes": Kind(INTS, 2),
-    "indptr": Kind(INTS, 1),
-    "indices": Kind(INTS, 1),
-    "data": Kind(FLOATS, 1),
+    "rewards": MemberFormat(FLOATS, 2),
+    "codes": MemberFormat(INTS, 2),
+    "indptr": MemberFormat(INTS, 1),
+    "indices": MemberFormat(INTS, 1),
+    "data": MemberFormat(FLOATS, 1),
 }
-LAYOUT_ARRAYS = {"cells": Kind(INTS, 2), "walls": Kind(BOOLS, 2), "goals": Kind(INTS, 2), "traps": Kind(INTS, 2)}
+LAYOUT_ARRAYS = {
+    "cells": MemberFormat(INTS, 2),
+    "walls": MemberFormat(BOOLS, 2),
+    "goals": MemberFormat(INTS, 2),
+    "traps": MemberFormat(INTS, 2),
+}
 HEADER_FIELDS = {"format", "version", "discount", "num_shared_rows", "arrays", "layout", "digest"}
 LAYOUT_FIELDS = {"moves", "start", "action_names"}
 
@@ -74,7 +79,7 @@ def save_npz(mdp: MDP, path: Path) -> None:
     }
     fields: dict[str, Any] | None = None
     if mdp.layout is not None:
-        fields = _put_layout(mdp.layout, arrays, mdp.rewards.shape)
+        fields = _add_layout(mdp.layout, arrays, mdp.rewards.shape)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header: dict[str, Any] = {
         "format": FORMAT,
@@ -96,9 +101,9 @@ def save_npz(mdp: MDP, path: Path) -> None:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def _put_layout(layout: Layout, arrays: Arrays, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Add the layout's arrays; return its small parts. What could not be read back is refused here."""
-    cells = checks.array(layout.cells, "layout.cells", kinds="iu")
+def _add_layout(layout: Layout, arrays: Arrays, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Add the layout's arrays and return its small parts; raise if it could not be read back."""
+    cells = checks.number_array(layout.cells, "layout.cells", kinds="iu")
     arrays["cells"] = cells if cells.dtype.str in INTS else cells.astype(np.int64)
     arrays["walls"] = np.asarray(layout.walls, np.bool_)
     try:
@@ -112,12 +117,12 @@ def _put_layout(layout: Layout, arrays: Arrays, shape: tuple[int, ...]) -> dict[
         raise ModelError(
             "the layout cannot be saved", expected="cells and moves as pairs of ints", got=error
         ) from error
-    _get_layout(fields, arrays, shape)
+    _checked_layout(fields, arrays, shape)
     return fields
 
 
 def _digest(header: dict[str, Any], arrays: Arrays) -> str:
-    """BLAKE2b of the header without its digest, then of the bytes of the arrays in the header's order."""
+    """Return the BLAKE2b of the header without its digest, then of the arrays' bytes in the header's order."""
     rest = {key: value for key, value in header.items() if key != "digest"}
     state = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=32)
     for name in header["arrays"]:
@@ -138,11 +143,11 @@ def load_npz(path: Path, discount: float | None) -> MDP:
     try:
         with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
             header, arrays = _read(archive, size)
-        stored = checks.discount(_from_hex(header["discount"]))
+        stored = checks.checked_discount(_from_hex(header["discount"]))
         model = _checked(arrays, header["num_shared_rows"])
         layout = None
         if header["layout"] is not None:
-            layout = _get_layout(header["layout"], arrays, arrays["rewards"].shape)
+            layout = _checked_layout(header["layout"], arrays, arrays["rewards"].shape)
     except (FileError, ModelError) as error:
         raise FileError(f"cannot load {path}: {error}") from error
     except (PermissionError, FileNotFoundError) as error:
@@ -156,11 +161,11 @@ def load_npz(path: Path, discount: float | None) -> MDP:
 
 
 def _damaged(what: str, expected: object = None, got: object = None) -> FileError:
-    return FileError(what, expected=expected, got=got, remedy=AGAIN)
+    return FileError(what, expected=expected, got=got, remedy=DAMAGED_REMEDY)
 
 
 class _BoundedFile(io.FileIO):
-    """A file that gives little at a time: zipfile would read a directory of any size, and make objects of it."""
+    """A file that returns little at a time: zipfile would read a directory of any size, and make objects of it."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -171,7 +176,7 @@ class _BoundedFile(io.FileIO):
 
 
 def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays, as many and as large as the header says, with the right digest."""
+    """Return header and arrays, as many and as large as the header says, with the right digest."""
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):
         raise _damaged("a member occurs twice")
@@ -186,7 +191,7 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     if "header" not in members or members["header"].file_size > MAX_HEADER_BYTES:
         raise _damaged("the header is missing or too large")
     with archive.open(members["header"]) as member:
-        header = _parse(_read_array(member, members["header"].file_size, "header", Kind(("|u1",), 1)).tobytes())
+        header = _parse(_read_array(member, members["header"].file_size, "header", MemberFormat(("|u1",), 1)).tobytes())
     kinds = MODEL_ARRAYS if header["layout"] is None else {**MODEL_ARRAYS, **LAYOUT_ARRAYS}
     if set(members) != {"header", *kinds} or set(header["arrays"]) != set(kinds):
         raise _damaged("members are missing or too many", expected=sorted(kinds), got=sorted(members))
@@ -201,8 +206,8 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     return header, arrays
 
 
-def _read_array(member: IO[bytes], size: int, name: str, kind: Kind) -> np.ndarray:
-    """One `.npy` member; its own header must promise exactly the bytes that are there before memory is allocated."""
+def _read_array(member: IO[bytes], size: int, name: str, kind: MemberFormat) -> np.ndarray:
+    """Read one `.npy` member, whose header must claim exactly the bytes that are there before memory is allocated."""
     try:
         with warnings.catch_warnings():  # numpy warns when it has to guess; then it is not our file
             warnings.simplefilter("error")
@@ -232,13 +237,13 @@ def _read_array(member: IO[bytes], size: int, name: str, kind: Kind) -> np.ndarr
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    """The header with all its fields, those that are not used before the digest is known still unchecked."""
+    """Return the header with all its fields; those not used before the digest is known are still unchecked."""
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _damaged("the header is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _damaged("this is no model of ours", expected=f"format {FORMAT!r}")
+        raise _damaged("this is not a model file of adalook", expected=f"format {FORMAT!r}")
     if header.get("version") != VERSION:
         raise FileError(
             "the version of the format is not known",
@@ -264,7 +269,7 @@ def _from_hex(text: Any) -> float:
 
 
 def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
-    """Rewards, codes and rows: every number that is used as an index is known to be in range from here on."""
+    """Return rewards, codes and rows; every number that is used as an index is in range from here on."""
     codes, indptr, indices, data = (arrays[name] for name in ("codes", "indptr", "indices", "data"))
     num_states = len(codes)
     num_rows = len(indptr) - 1
@@ -278,8 +283,8 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
         raise ModelError("num_shared_rows is wrong", expected=f"0 to {num_rows}", got=repr(num_shared_rows)[:80])
 
     offered = codes != NOT_OFFERED
-    rewards = checks.rewards(checks.reward_table(arrays["rewards"]), offered)
-    checks.mask(offered, rewards.shape)
+    rewards = checks.checked_rewards(checks.reward_table(arrays["rewards"]), offered)
+    checks.checked_mask(offered, rewards.shape)
     wrong = (codes >= num_states) | (codes <= code_of_row(num_rows))
     if wrong.any():
         s, a = np.argwhere(wrong)[0]
@@ -293,7 +298,7 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
         users = np.argwhere(codes == code_of_row(row))
         return "state {}, action {}".format(*users[0]) if len(users) else f"row {row}, which nobody uses"
 
-    data = checks.row_table(indptr, indices, data, np.ones(num_rows, bool), num_states, owner)
+    data = checks.checked_row_table(indptr, indices, data, np.ones(num_rows, bool), num_states, owner)
     within = np.ones(max(len(indices) - 1, 0), bool)
     starts = indptr[(indptr > 0) & (indptr < len(indices))]
     within[starts - 1] = False
@@ -309,8 +314,8 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
     return rewards, codes, Rows(indptr, indices, data, num_shared_rows)
 
 
-def _get_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Layout:
-    """The layout of a model of this (S, A), if all of it lies on the grid."""
+def _checked_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Layout:
+    """Return the layout of a model of this (S, A), or raise unless all of it lies on the grid."""
     cells, walls = arrays["cells"], arrays["walls"]
     if (_bytes(walls) > 1).any() or walls.ndim != 2:
         raise ModelError("the layout's walls are damaged", expected="bools (rows, columns)")
@@ -338,7 +343,7 @@ def _get_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) 
 
 
 def _inside(cells: np.ndarray, walls: np.ndarray) -> np.ndarray:
-    """(n,) bools: which of the cells (n, 2) lie on the grid."""
+    """Return which of the cells (n, 2) lie on the grid, as bools (n,)."""
     inside: np.ndarray = np.all((cells >= 0) & (cells < walls.shape), axis=1)
     return inside
 

@@ -1,4 +1,4 @@
-"""UMB, the "unified Markov binary" format that Storm, PRISM and others share, as models of ours.
+"""The model format `.umb`, the "unified Markov binary" that Storm, PRISM and others share.
 
 A UMB file maps states to choices, choices to branches, and branches to target states and probabilities. Here
 
@@ -33,7 +33,7 @@ from adalook.storage import files as disk
 FORMAT_VERSION, FORMAT_REVISION = 1, 0
 REWARD_NAME = "reward"
 BYTES_PER_PAIR = 64
-"""About what a (state, action) pair needs while the model is being made."""
+"""About what a (state, action) pair needs while the model is built."""
 
 
 # ---- writing
@@ -86,7 +86,7 @@ def save_umb(mdp: MDP, path: Path) -> None:
 
 
 def _branches(mdp: MDP) -> tuple[IntArray, FloatArray, IntArray]:
-    """Targets and probabilities of all branches, and where those of each choice begin (choices + 1,)."""
+    """Return targets and probabilities of all branches, and where those of each choice begin (choices + 1,)."""
     codes = mdp.codes[mdp.offered]
     stochastic = is_stochastic(codes)
     row = row_of(codes[stochastic])
@@ -98,26 +98,28 @@ def _branches(mdp: MDP) -> tuple[IntArray, FloatArray, IntArray]:
     probability = np.ones(begin[-1])
     target[begin[:-1][~stochastic]] = codes[~stochastic]
     source = _ranges(mdp.rows.indptr[row], width[stochastic])
-    place = _ranges(begin[:-1][stochastic], width[stochastic])
-    target[place] = mdp.rows.indices[source]
-    probability[place] = mdp.rows.data[source]
+    entry = _ranges(begin[:-1][stochastic], width[stochastic])
+    target[entry] = mdp.rows.indices[source]
+    probability[entry] = mdp.rows.data[source]
     return target, probability, begin
 
 
 def _ranges(begin: IntArray, width: IntArray) -> IntArray:
-    """The numbers begin[i] … begin[i] + width[i] − 1 of every i, one after the other."""
+    """Return the numbers begin[i] … begin[i] + width[i] − 1 of every i, one after the other."""
     shift = begin - (np.cumsum(width) - width)
     ranges: IntArray = np.repeat(shift, width) + np.arange(int(width.sum()))
     return ranges
 
 
 def _action_names(mdp: MDP) -> list[str]:
+    """Return the layout's action names if they are distinct, else numbers."""
     names = [] if mdp.layout is None else [str(name) for name in mdp.layout.action_names]
     fits = len(names) == mdp.num_actions and len(set(names)) == len(names)
     return names if fits else [str(a) for a in range(mdp.num_actions)]
 
 
 def _initial_state(mdp: MDP) -> int:
+    """Return the state of the layout's start, or 0."""
     if mdp.layout is None or mdp.layout.start is None:
         return 0
     return int(np.argmax(np.all(np.asarray(mdp.layout.cells) == mdp.layout.start, axis=1)))
@@ -127,7 +129,7 @@ def _initial_state(mdp: MDP) -> int:
 
 
 def load_umb(path: Path, discount: float, *, rewards: str | None = None, by_label: bool = True) -> MDP:
-    """Read a model. `rewards` selects one of several rewards; `by_label=False` tells actions apart by position only."""
+    """Read a model; `rewards` selects one of several, `by_label=False` tells actions apart by position only."""
     files.file_size(path)
     try:
         return _read(umb_archive.Archive(path), discount, rewards, by_label)
@@ -143,8 +145,9 @@ def load_umb(path: Path, discount: float, *, rewards: str | None = None, by_labe
 
 
 def _read(archive: umb_archive.Archive, discount: float, rewards: str | None, by_label: bool) -> MDP:
+    """Build the model that an archive describes."""
     system = archive.index.transition_system
-    _refuse_other_kinds(system)
+    _check_kind(system)
     # In this order no array is larger than the files that are there, whatever the index claims.
     target = archive.integers("branch-to-target.bin", system.num_branches, "<u8", system.num_states)
     branches = archive.offsets("choice-to-branches.bin", system.num_choices, system.num_branches)
@@ -164,7 +167,8 @@ def _read(archive: umb_archive.Archive, discount: float, rewards: str | None, by
     return _model(choices, branches, target, probability, reward, label, num_labels, discount)
 
 
-def _refuse_other_kinds(system: Any) -> None:
+def _check_kind(system: Any) -> None:
+    """Raise unless the transition system is an MDP or a discrete-time Markov chain."""
     if system.time != "discrete":
         raise FileError("this is a model in continuous time", expected="an MDP or DTMC", got=f"time {system.time!r}")
     if system.num_players > 1:
@@ -178,7 +182,7 @@ def _refuse_other_kinds(system: Any) -> None:
 def _choice_rewards(
     archive: umb_archive.Archive, wanted: str | None, choices: IntArray, branches: IntArray, probability: FloatArray
 ) -> FloatArray:
-    """(choices,) rewards of the state, the choice and, in expectation, its branches."""
+    """Return the reward of each choice: the state's, its own and, in expectation, that of its branches."""
     offered = (archive.index.annotations or {}).get("rewards") or {}
     names = sorted(offered)
     if not names:
@@ -219,7 +223,7 @@ def _model(
     num_labels: int,
     discount: float,
 ) -> MDP:
-    """Put choices into the columns of an (S, A) table and hand it to the door that every model comes through."""
+    """Put choices into the columns of an (S, A) table and make a checked model of it."""
     from scipy.sparse import csr_array
 
     num_states = len(choices) - 1
@@ -251,6 +255,7 @@ def _model(
 
 
 def _check_table_size(num_states: int, num_actions: int) -> None:
+    """Raise if a table of all states and actions would not fit into memory."""
     if num_states * num_actions * BYTES_PER_PAIR > files.memory_limit():
         raise FileError(
             "a table of all states and actions would not fit into memory",
@@ -260,7 +265,7 @@ def _check_table_size(num_states: int, num_actions: int) -> None:
 
 
 def _columns(state: IntArray, label: IntArray, num_labels: int) -> tuple[IntArray, int]:
-    """The action of each choice and how many there are: a column per label, more where a state repeats one."""
+    """Return the action of each choice and how many there are: one per label, more where a state repeats one."""
     order = np.lexsort((label, state))
     first = np.ones(len(order), bool)
     first[1:] = (np.diff(state[order]) != 0) | (np.diff(label[order]) != 0)

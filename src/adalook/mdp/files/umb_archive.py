@@ -1,4 +1,4 @@
-"""The inside of a UMB file: a tar archive of an index in JSON and flat arrays, read without trusting its sizes.
+"""The container of a UMB file: a tar archive of a JSON index and flat arrays, read without trusting its sizes.
 
 Of the package umbi only the index is used. Its reader of whole files makes a Python object of every number, allocates
 what the index claims and (in 0.2.5) keeps only the last of several rewards.
@@ -44,7 +44,7 @@ DEFAULT_BITS = {
 
 
 def load_umbi() -> Any:
-    """The package umbi, or an error that says how to get it."""
+    """Return the package umbi, or raise an error that says how to install it."""
     for module in ("umbi.binary", "umbi.umb.index"):
         import_extra(module, extra="umb", purpose="reading and writing UMB files")
     umbi = sys.modules["umbi"]
@@ -69,7 +69,7 @@ def write(path: Path, members: Mapping[str, bytes]) -> None:
 
 
 class Archive:
-    """An opened file: its index, and its arrays, each as long as the index says."""
+    """An opened UMB file: its index, and its arrays, each as long as the index says."""
 
     def __init__(self, path: Path) -> None:
         self._umbi = load_umbi()
@@ -80,6 +80,7 @@ class Archive:
         return name in self._members
 
     def _read_index(self) -> Any:
+        """Return the index as umbi's object, or raise if it is damaged or of an unknown version."""
         text = self._members.get("index.json")
         if text is None or len(text) > MAX_INDEX_BYTES:
             raise FileError("index.json is missing or too large", remedy="this is not a UMB file")
@@ -95,6 +96,7 @@ class Archive:
         return index
 
     def _raw(self, name: str, count: int, item_bytes: int) -> memoryview:
+        """Return the bytes of a member, or raise unless it has `count` items."""
         raw = self._members.get(name)
         if raw is None:
             raise FileError(f"{name[:80]} is missing")
@@ -103,14 +105,14 @@ class Archive:
         return raw
 
     def integers(self, name: str, count: int, kind: str, bound: int) -> IntArray:
-        """Unsigned numbers below `bound`."""
+        """Return an array of unsigned numbers below `bound`."""
         values = np.frombuffer(self._raw(name, count, np.dtype(kind).itemsize), kind)
         if len(values) and int(values.max()) >= bound:
             raise FileError(f"a number in {name} is out of range", expected=f"below {bound}", got=int(values.max()))
         return values.astype(np.int64)
 
     def offsets(self, name: str, count: int, total: int) -> IntArray:
-        """(count + 1,) where each entry's part of `total` items begins; when left out, each has one item."""
+        """Return where each entry's part of `total` items begins (count + 1,); a missing member means one item each."""
         if name not in self:
             if count != total:
                 raise FileError(f"{name} is missing")
@@ -121,7 +123,7 @@ class Archive:
         return values
 
     def floats(self, name: str, count: int, sized: Any) -> FloatArray:
-        """Finite numbers of one of UMB's numeric types, rationals rounded to the nearest float."""
+        """Return an array of finite numbers of a UMB type, rationals rounded to the nearest float."""
         kind = str(getattr(sized.type, "value", sized.type))
         if kind not in ("double", "rational", "int", "uint") or sized.size_bits % 8:
             raise FileError(
@@ -145,7 +147,7 @@ class Archive:
 
 
 def _unpacked(path: Path) -> bytes:
-    """The tar archive without its compression, if memory can hold the model that may be in it."""
+    """Return the tar archive without its compression, if memory can hold the model that may be in it."""
     limit = files.memory_limit() // 4
     parts = []
     size = 0
@@ -159,6 +161,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _stream(path: Path) -> Any:
+    """Open a file, decompressing it if its first bytes say gzip or xz."""
     with open(path, "rb") as file:
         magic = file.read(6)
     if magic.startswith(b"\x1f\x8b"):
@@ -167,7 +170,7 @@ def _stream(path: Path) -> Any:
 
 
 def _members(archive: bytes) -> dict[str, memoryview]:
-    """Name to contents; nothing is extracted to the file system."""
+    """Return the contents of each member by name; nothing is extracted to the file system."""
     members: dict[str, memoryview] = {}
     everything = memoryview(archive)
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
@@ -187,7 +190,7 @@ def _members(archive: bytes) -> dict[str, memoryview]:
 
 
 def _with_sizes(value: Any) -> Any:
-    """JSON in which every type names its size: the standard lets it be left out, umbi 0.2.5 fails without it."""
+    """Add its size to every type in the JSON: the standard lets it be left out, umbi 0.2.5 fails without it."""
     if not isinstance(value, dict):
         return value
     kind = value.get("type")
