@@ -20,7 +20,8 @@ from adalook.errors import ArgumentError
 from adalook.experiments import minatar
 from adalook.experiments.atari import SUITE as ATARI
 from adalook.experiments.engines.base import FinishedJob, Job, run_timed
-from adalook.experiments.learning import (
+from adalook.experiments.learning.runs import LearningRuns, reproduce_learning
+from adalook.experiments.learning.suite import (
     AGENTS,
     RANDOM,
     Game,
@@ -29,9 +30,8 @@ from adalook.experiments.learning import (
     TrainingJob,
     learning_experiment,
 )
-from adalook.experiments.learning_runs import LearningRuns, reproduce_learning
+from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline
 from adalook.experiments.runner import Interrupted
-from adalook.experiments.training_job import BINS, INTERIM, SAMPLES, Timeline
 from adalook.learning.acting import Decision
 from adalook.learning.config import Config
 from adalook.learning.training import Episode, Round

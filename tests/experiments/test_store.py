@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from adalook.errors import FileError
-from adalook.experiments import archive
-from adalook.experiments.journal import Journal
 from adalook.experiments.runner import Interrupted, reproduce
-from adalook.experiments.store import Store
+from adalook.experiments.store import Journal, Store, pack_arrays
 from adalook.storage.lock import DirectoryLock
 
 from .small import CHAIN, MAZE, SWEEP, Inline, digests
@@ -246,9 +244,9 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 
 def test_arrays_make_the_same_file_at_any_time(monkeypatch):
     arrays = {"b/c": np.arange(5.0), "a": np.zeros((2, 3), np.uint8)}
-    first = archive.packed(arrays)
+    first = pack_arrays(arrays)
     monkeypatch.setattr("time.time", lambda: 2e9)
-    assert archive.packed(dict(reversed(arrays.items()))) == first
+    assert pack_arrays(dict(reversed(arrays.items()))) == first
 
 
 def test_a_full_disk_is_reported(tmp_path, monkeypatch):

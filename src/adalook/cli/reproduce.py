@@ -82,7 +82,7 @@ def _run_planning(options: ReproduceCommand) -> int:
 
 def _run_learning(options: ReproduceCommand) -> int:
     """Run a learning experiment and write its page; return the exit code."""
-    from adalook.experiments.learning_runs import reproduce_learning
+    from adalook.experiments.learning.runs import reproduce_learning
     from adalook.experiments.registry import chosen_engine, chosen_learning
     from adalook.report.pages.learning import run_in_words, write_learning_report
 

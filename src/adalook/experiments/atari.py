@@ -6,7 +6,7 @@ training episodes, the speed, and whether memory holds.
 
 from __future__ import annotations
 
-from adalook.experiments.learning import Game, Suite
+from adalook.experiments.learning.suite import Game, Suite
 from adalook.learning.presets import atari
 
 GAMES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adalook.experiments.learning import AGENTS, Game, Suite
+from adalook.experiments.learning.suite import AGENTS, Game, Suite
 from adalook.learning.presets import minatar
 
 GAMES = {

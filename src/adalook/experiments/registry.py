@@ -14,7 +14,7 @@ from adalook.experiments.runner import ExperimentSpec
 from adalook.experiments.sweep import SweepExperiment
 
 if TYPE_CHECKING:
-    from adalook.experiments.learning import LearningExperiment
+    from adalook.experiments.learning.suite import LearningExperiment
 
 EVERY = "all"
 NAMES = ("chain", "maze", "sweep")
@@ -44,7 +44,7 @@ def chosen_learning(
     name: str, games: tuple[str, ...], agents: tuple[str, ...], seeds: int | None, seconds: float | None
 ) -> LearningExperiment:
     """Return the learning experiment of this name; what is empty or None is as usual."""
-    from adalook.experiments.learning import learning_experiment
+    from adalook.experiments.learning.suite import learning_experiment
 
     if name == "minatar":
         from adalook.experiments.minatar import SUITE

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from adalook.experiments.engines.base import Engine
-from adalook.experiments.journal import Journal
-from adalook.experiments.store import Store
+from adalook.experiments.store import Journal, Store
 from adalook.experiments.trial import Trial
 from adalook.storage.files import make_directory
 from adalook.storage.lock import DirectoryLock

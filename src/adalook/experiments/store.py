@@ -1,24 +1,34 @@
-"""The folder of an experiment: see docs/results-format.md.
+"""The folder of a planning experiment and the journal of a run under way; docs/results-format.md has the formats.
 
-`experiment.json` is written last, so its presence means that all is there. Until then the journal holds what is done.
+`experiment.json` is written last, so its presence means that all is there. Until then the journal holds what is done:
+
+    {"sha256": of the rest, "run": {…}}                               the first line: what is being run
+    {"sha256": of the rest, "job": …, "record": …, "seconds": …, …}   one line per finished job
+
+Only the parent process writes. A line counts once it is whole and its checksum is right; a job whose line was torn by
+a kill, or damaged since, is simply run again, which gives the same line.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import platform
 import shutil
+import zipfile
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 from adalook import __version__
 from adalook.errors import FileError
-from adalook.experiments import archive
 from adalook.experiments.engines.base import JobResult
-from adalook.experiments.journal import Journal, dumps
 from adalook.storage.files import atomic_write, file_error, make_directory
 
 FORMAT = "adalook experiment"
@@ -30,7 +40,7 @@ SHOWN = 3
 
 
 def versions() -> dict[str, str]:
-    """What results depend on, next to the processor and how these libraries were built."""
+    """Return what results depend on, next to the processor and how these libraries were built."""
     packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
     return {
         "python": platform.python_version(),
@@ -40,7 +50,7 @@ def versions() -> dict[str, str]:
 
 
 class Store:
-    """One experiment's folder.
+    """The folder of one experiment.
 
     Args:
         directory: made if need be.
@@ -66,7 +76,7 @@ class Store:
         }
 
     def clear(self) -> None:
-        """Take away results and journal; the summary goes first, so that half a folder never looks whole."""
+        """Remove results and journal; the summary goes first, so that half a folder never looks whole."""
         try:
             for name in (self._summary.name, *RESULTS, self._journal.name):
                 (self.directory / name).unlink(missing_ok=True)
@@ -78,11 +88,11 @@ class Store:
     # ---- a finished folder
 
     def finished(self) -> dict[str, Any] | None:
-        """The summary if this very experiment is done here; raises if another one is, or if files are damaged."""
+        """Return the summary if this very experiment is done here; raise if another one is, or if files are damaged."""
         if not self._summary.exists():
             return None
         try:
-            summary = json.loads(archive.read_bytes(self._summary))
+            summary = json.loads(_read_bytes(self._summary))
             if not isinstance(summary, dict) or summary["format"] != FORMAT:
                 raise ValueError("not a summary of ours")
             checksums: dict[str, str] = dict(summary["sha256"])
@@ -91,7 +101,7 @@ class Store:
         self._refuse_difference(summary, ("format_version", "experiment", "settings"))
         for name, checksum in checksums.items():
             path = self.directory / name
-            if not path.exists() or hashlib.sha256(archive.read_bytes(path)).hexdigest() != checksum:
+            if not path.exists() or hashlib.sha256(_read_bytes(path)).hexdigest() != checksum:
                 raise FileError(f"{path} is missing or was changed", remedy="start over with --fresh")
         self._forget_journal()
         return summary
@@ -108,7 +118,7 @@ class Store:
     # ---- a folder under way
 
     def journal(self, jobs: Iterable[str]) -> Journal:
-        """What is done so far of these jobs, open for more; lines whose trace is missing or damaged are dropped."""
+        """Return the journal of these jobs, open for more; lines whose trace is missing or damaged are dropped."""
         journal = Journal(self._journal, self._run)
         self._refuse_difference(
             journal.run, ("format_version", "experiment", "settings", "adalook_version", "versions")
@@ -124,16 +134,16 @@ class Store:
         if line["trace_sha256"] is None:
             return True
         path = self._trace_path(line["job"])
-        return path.exists() and hashlib.sha256(archive.read_bytes(path)).hexdigest() == line["trace_sha256"]
+        return path.exists() and hashlib.sha256(_read_bytes(path)).hexdigest() == line["trace_sha256"]
 
     def _trace_path(self, job: str) -> Path:
         return self._traces / f"{hashlib.sha256(job.encode()).hexdigest()[:24]}.npz"
 
     def keep(self, journal: Journal, job: str, result: JobResult, seconds: float) -> None:
-        """Make one job's result safe: its arrays first, then the line that vouches for them."""
+        """Write one job's result to disk: its arrays first, then the line that vouches for them."""
         checksum = None
         if result.arrays:
-            content = archive.packed(result.arrays)
+            content = pack_arrays(result.arrays)
             checksum = hashlib.sha256(content).hexdigest()
             make_directory(self._traces)
             with atomic_write(self._trace_path(job)) as file:
@@ -142,7 +152,7 @@ class Store:
         journal.append(line | {"seconds": round(seconds, 6)})
 
     def finish(self, journal: Journal) -> dict[str, Any]:
-        """Turn the journal into the results; returns the summary."""
+        """Turn the journal into the results, and return the summary."""
         lines = sorted(journal.lines, key=lambda line: str(line["job"]))
         models: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
@@ -150,10 +160,10 @@ class Store:
             models |= line["models"]
             if line["trace_sha256"] is not None:
                 path = self._trace_path(line["job"])
-                arrays |= archive.unpacked(archive.read_bytes(path), path)
+                arrays |= unpack_arrays(_read_bytes(path), path)
         contents = {"records.json": _records([line["record"] for line in lines])}
         if arrays:
-            contents |= {"models.json": _pretty(models), "traces.npz": archive.packed(arrays)}
+            contents |= {"models.json": _pretty(models), "traces.npz": pack_arrays(arrays)}
         summary = self._run | {"jobs": len(lines)}
         summary["sha256"] = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         contents["times.json"] = _pretty({line["job"]: line["seconds"] for line in lines})
@@ -172,7 +182,7 @@ class Store:
 
 
 def _records(records: list[dict[str, Any]]) -> bytes:
-    """One record per line: small, and readable with `head`."""
+    """Return the records as JSON with one record per line: small, and readable with `head`."""
     return ('{"records": [\n' + ",\n".join(dumps(record) for record in records) + "\n]}\n").encode()
 
 
@@ -181,9 +191,143 @@ def _pretty(content: Any) -> bytes:
 
 
 def _differences(name: str, there: Any, here: Any) -> list[str]:
-    """Where two pieces of plain data differ, in words."""
+    """Return where two pieces of plain data differ, in words."""
     if there == here:
         return []
     if isinstance(there, dict) and isinstance(here, dict):
         return [text for key in sorted({*there, *here}) for text in _differences(key, there.get(key), here.get(key))]
     return [f"{name} is {json.dumps(there)} there and {json.dumps(here)} here"]
+
+
+# ---- the journal
+
+
+def dumps(content: Any) -> str:
+    """Return JSON on one line, the same for the same content; numbers come back bit for bit."""
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+class Journal:
+    """The lines of one run, open for more; leaving its context closes the file.
+
+    `damaged` says how many lines had to be dropped when it was opened.
+    """
+
+    def __init__(self, path: Path, run: dict[str, Any]) -> None:
+        self._path = path
+        self.lines, self.damaged = _read(path) if path.exists() else ([], 0)
+        self.run: dict[str, Any] = self.lines.pop(0)["run"] if self.lines else run
+        """What is being run, according to the first line."""
+        self._file: io.FileIO | None = None
+
+    def open(self) -> None:
+        """Open the file to append; afterwards it holds all good lines and nothing else."""
+        with atomic_write(self._path) as file:
+            for body in ({"run": self.run}, *self.lines):
+                file.write(_line(body))
+        try:
+            # Without a buffer: what a full disk refused must not be tried again, and refused again, by close().
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by __exit__)
+        except OSError as error:
+            raise file_error("write", self._path, error) from error
+
+    def append(self, body: dict[str, Any]) -> None:
+        """Append a line, and return when it is safe on disk."""
+        assert self._file is not None, "open() comes first"
+        try:
+            _write_all(self._file, _line(body))
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise file_error("write", self._path, error) from error
+        self.lines.append(json.loads(dumps(body)))  # as a resumed run would read it
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _line(body: dict[str, Any]) -> bytes:
+    text = dumps(body)
+    return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text[1:]}\n'.encode()
+
+
+def _write_all(file: io.FileIO, content: bytes) -> None:
+    """Write all of it, also in pieces, as the system takes it when a disk fills up: the next piece then says why."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """Return the good lines, and how many others there are."""
+    try:
+        raw = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise file_error("read", path, error) from error
+    bodies = [_body(line) for line in raw]
+    if not bodies or bodies[0] is None or "run" not in bodies[0]:
+        raise FileError(
+            f"{path} is damaged: its first line does not say what was run", remedy="start over with --fresh"
+        )
+    good = [body for body in bodies if body is not None]
+    return good, len(bodies) - len(good)
+
+
+def _body(line: bytes) -> dict[str, Any] | None:
+    """Return what a line says; None if it was torn or damaged."""
+    try:
+        body = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(body, dict):
+        return None
+    body.pop("sha256", None)
+    return body if _line(body) == line else None  # also not if the newline is missing
+
+
+# ---- arrays
+
+DAWN = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip file can tell."""
+
+
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the content of an `.npz` file that is the same, bit for bit, whenever it is made.
+
+    `numpy.savez_compressed` stamps its members with the time; this does not.
+
+    >>> one = pack_arrays({"a": np.arange(3)})
+    >>> one == pack_arrays({"a": np.arange(3)}), np.load(io.BytesIO(one))["a"]
+    (True, array([0, 1, 2]))
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(arrays):
+            member = zipfile.ZipInfo(f"{name}.npy", DAWN)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            member.create_system = 3  # as on Unix, wherever it is written
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(arrays[name]), version=(1, 0), allow_pickle=False)
+            archive.writestr(member, content.getvalue(), compresslevel=9)
+    return buffer.getvalue()
+
+
+def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays by name, from the content of the file at `path`."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise FileError(f"cannot read {path}", got=error) from error
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise file_error("read", path, error) from error

@@ -155,7 +155,7 @@ class TrainingJob:
 
     def run(self) -> JobResult:
         """Train, judge, and write down what happened."""
-        from adalook.experiments.training_job import run_training_job
+        from adalook.experiments.learning.training import run_training_job
 
         return JobResult(run_training_job(self))
 

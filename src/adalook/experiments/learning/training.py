@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.experiments.learning import AGENTS, RANDOM, Record, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, Record, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
 from adalook.learning.training import Round

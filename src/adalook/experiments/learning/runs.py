@@ -21,7 +21,7 @@ from typing import Any
 
 from adalook import __version__
 from adalook.experiments.engines.base import Engine
-from adalook.experiments.learning import AGENTS, RANDOM, LearningExperiment, Record, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, LearningExperiment, Record, TrainingJob
 from adalook.experiments.runner import Interrupted, sigterm_interrupts
 from adalook.experiments.store import versions
 from adalook.storage.files import atomic_write, make_directory
