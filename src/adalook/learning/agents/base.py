@@ -106,6 +106,10 @@ class Agent(ABC):
             )
         return self._trainer
 
+    def prepare(self) -> None:
+        """Make all that training needs, so that what cannot be is refused before a run is begun."""
+        _ = self.trainer
+
     def _executor(self) -> ThreadPoolExecutor | None:
         """Return a thread that learns while this one acts; None if the config does not ask for overlap.
 
@@ -125,6 +129,11 @@ class Agent(ABC):
     def step(self) -> int:
         """Agent steps taken so far."""
         return 0 if self._trainer is None else self._trainer.step
+
+    @property
+    def prior_steps(self) -> int:
+        """Agent steps of the prior while it is in training; otherwise 0."""
+        return 0
 
     def rounds(self) -> Iterator[Round]:
         """Train, one round for each that is asked for, without end."""

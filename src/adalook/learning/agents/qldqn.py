@@ -90,6 +90,15 @@ class QLDQN(Agent):
                 self._prior_is_ready = True
         return self._prior_agent
 
+    @property
+    def prior_steps(self) -> int:
+        return 0 if self.prior_agent is None else self.prior_agent.step
+
+    def prepare(self) -> None:
+        """Make all that training needs, the prior included."""
+        _ = self.prior_agent
+        super().prepare()
+
     def _load_prior(self, directory: Path) -> DQN:
         """Return the agent of a run as prior, or raise unless it values the same things as this agent."""
         its, mine = read_run_config(directory), self.run_config()

@@ -74,7 +74,7 @@ def start_run(directory: Path, agent: Agent) -> None:
         raise FileError(
             f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose another directory"
         )
-    _ = agent.trainer  # a replay buffer or a prior that is impossible is refused before anything is written
+    agent.prepare()  # a replay buffer or a prior that cannot be is refused before anything is written
     with RunDirectory(directory):
         write_run_config(directory, agent.run_config())
 
@@ -135,12 +135,6 @@ def training_limits(steps: int | None, seconds: float | None) -> tuple[float, fl
     )
 
 
-def _prior_steps(agent: Agent) -> int:
-    """Return the steps of the prior while it is in training, otherwise 0."""
-    prior = agent.prior_agent if isinstance(agent, QLDQN) else None
-    return 0 if prior is None else prior.step
-
-
 class _Session:
     """The callbacks and loggers of a run, from a start or resumption to the end.
 
@@ -168,7 +162,7 @@ class _Session:
         self._scores: deque[float] = deque(maxlen=SCORED_EPISODES)
         log = stack.enter_context(contextlib.closing(JsonlLogger(run.path)))
         loggers: list[Logger] = [log]
-        progress = ProgressCallback(loggers, options.report_period_steps, _prior_steps(agent) or agent.step)
+        progress = ProgressCallback(loggers, options.report_period_steps, agent.prior_steps or agent.step)
         evaluation = EvaluationCallback(
             agent,
             loggers,
@@ -179,7 +173,7 @@ class _Session:
         stateful: dict[str, Stateful] = {"log": log, "progress": progress, "evaluation": evaluation}
         _restore(stateful, newest)
         if options.tensorboard:
-            board = TensorBoardLogger(run.path / "tensorboard", agent.step, _prior_steps(agent))
+            board = TensorBoardLogger(run.path / "tensorboard", agent.step, agent.prior_steps)
             loggers.append(stack.enter_context(contextlib.closing(board)))
         if options.progress:
             loggers.append(stack.enter_context(ProgressBar(*limits)))
@@ -208,7 +202,7 @@ class _Session:
             len(self._scores),
             float(np.mean(self._scores)) if self._scores else None,
             self._checkpoints.save(),
-            _prior_steps(self._agent),
+            self._agent.prior_steps,
         )
 
 
