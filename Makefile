@@ -12,7 +12,7 @@ demo: .venv/ready  ## solve the paper's maze with every method, then train QL-DQ
 	$(BIN)/adalook demo --out demo --learn-seconds 60
 
 test: lint browser  ## lint, type-check and run all tests but the slow ones
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10
 
 test-slow: .venv/ready browser  ## the slow tests: kill -9 at many moments, long soaks, a Ray cluster
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,ray]'
