@@ -1,140 +1,15 @@
-"""The command line: answers on stdout, one line of complaint on stderr, exit codes as promised."""
+"""The command line as a whole: help, complaints in one line on stderr, exit codes."""
 
 from __future__ import annotations
 
-import json
-import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 import adalook as al
 from adalook.cli import main as cli
 from adalook.cli.main import main
-from adalook.cli.sources import build_method, build_model
-from tests.processes import child
-
-
-def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    """Exit code and JSON of `adalook solve … --json`."""
-    code = main(["solve", *arguments, "--json"])
-    out, err = capsys.readouterr()
-    assert not err
-    return code, json.loads(out)
-
-
-def test_solve_prints_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", "zoo:maze?size=12"]) == 0
-    out, err = capsys.readouterr()
-    assert not err
-    for words in ("zoo:maze?size=12", "Auto", "converged", "certified", "functional graph", "shared", "root"):
-        assert words in out
-
-
-def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    code, about = answer(capsys, "zoo:maze?size=12&seed=3&discount=0.9")
-    assert code == 0
-    assert about["model"]["discount"] == 0.9
-    assert about["model"]["states"] == al.zoo.maze(size=12, seed=3).num_states
-    assert about["status"] == "CONVERGED"
-    assert about["policy_loss"] <= 1e-8
-    assert about["files"] == []
-
-
-def test_nothing_is_written_without_out(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    answer(capsys, "zoo:maze?size=12")
-    assert not list(tmp_path.iterdir())
-
-
-def test_out_writes_the_solution_and_its_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _, about = answer(capsys, "zoo:maze?size=12", "--out", str(tmp_path / "new" / "place"))
-    names = ["solution.npz", "solution.json", "solution.png", "solution.svg"]
-    assert [Path(path).name for path in about["files"]] == names
-    assert all(Path(path).stat().st_size for path in about["files"])
-
-
-def test_a_model_without_layout_is_saved_without_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _, about = answer(capsys, "zoo:forest", "--out", str(tmp_path))
-    assert [Path(path).name for path in about["files"]] == ["solution.npz", "solution.json"]
-
-
-def test_an_answer_that_cannot_be_written_is_still_printed(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    assert main(["solve", "zoo:chain", "--json", "--out", str(tmp_path)]) == 2
-    out, err = capsys.readouterr()
-    assert json.loads(out)["status"] == "CONVERGED"
-    assert "No space left" in err
-
-
-def test_reaching_a_limit_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
-    code, about = answer(capsys, "zoo:maze", "--method", "vi", "--max-iterations", "2")
-    assert (code, about["status"], about["passes"]) == (3, "ITERATION_LIMIT", 2)
-    code, about = answer(capsys, "zoo:maze", "--method", "vi", "--max-seconds", "0")
-    assert (code, about["status"]) == (3, "TIME_LIMIT")
-
-
-def test_files_are_sources(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = str(tmp_path / "maze.npz")
-    al.zoo.maze(size=12).save(path)
-    assert answer(capsys, path)[1]["model"]["discount"] == 0.98
-    assert answer(capsys, path, "--discount", "0.5")[1]["model"]["discount"] == 0.5
-
-
-def test_gymnasium_tables_are_sources() -> None:
-    pytest.importorskip("gymnasium")
-    lake = build_model("gym:FrozenLake-v1?map_name=8x8&is_slippery=false&discount=0.5")
-    assert (lake.num_states, lake.discount, lake.deterministic) == (65, 0.5, True)
-    assert not build_model("gym:FrozenLake-v1?is_slippery=true").deterministic
-
-
-def test_gymnasium_that_is_not_installed_is_asked_for(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    assert main(["solve", "gym:FrozenLake-v1"]) == 2
-    assert "pip install 'adalook[gym]'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("auto", "Auto"),
-        ("vi", "VI"),
-        ("pi", "PI"),
-        ("mpi:20", al.ModifiedPolicyIteration(20).name),
-        ("hpi:3", "3-PI"),
-        ("HPI:3", "3-PI"),
-        ("tlpi:0.94", "TLPI(0.94)"),
-        ("tlpi:g^3", "TLPI(0.729)"),
-        ("qlpi:2=0.1,4=0.05,8=0.02", "QLPI(2: 0.1, 4: 0.05, 8: 0.02)"),
-        ("wlpi", "WLPI"),
-        ("wlpi:4", "WLPI(4)"),
-    ],
-)
-def test_methods_by_name(text: str, name: str) -> None:
-    assert build_method(text, None, al.zoo.chain(n=9, discount=0.9))[0].name == name
-
-
-@pytest.mark.parametrize("prior", ["exact", "few:2", "squares:3", None])
-def test_priors_by_name(prior: str | None) -> None:
-    maze = al.zoo.maze(size=12)
-    method, about = build_method("tlpi:g^2", prior, maze)
-    assert about is not None
-    assert about["kind"] == (prior or "few:3")
-    assert about["queries"] > 0
-    assert al.solve(maze, method).converged
-
 
 BAD = {
     "no command": ([], "solve, demo"),
@@ -200,12 +75,6 @@ def test_bad_arguments_take_one_line(case: str, capsys: pytest.CaptureFixture[st
     assert words in err
 
 
-def test_umb_files_ask_for_their_discount(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "x.umb").write_bytes(b"")
-    assert main(["solve", str(tmp_path / "x.umb")]) == 2
-    assert "--discount" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("columns", ["20", "80", "300"])
 def test_complaints_do_not_depend_on_the_terminal(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -259,19 +128,6 @@ def test_ctrl_c_outside_a_solve_is_no_traceback(
     assert capsys.readouterr().err == "adalook: interrupted\n"
 
 
-def test_demo_compares_and_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    out, err = capsys.readouterr()
-    assert not err
-    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip().endswith("e-12")}
-    assert list(rows) == ["PI", "2-PI", "4-PI", "TLPI", "QLPI", "WLPI"]
-    totals = {name: int(row[-3].replace(",", "")) for name, row in rows.items()}
-    assert totals["WLPI"] == min(totals.values())
-    for name in ("wlpi", "qlpi"):
-        assert (tmp_path / "demo" / name / "solution.png").stat().st_size > 10_000
-        assert str(tmp_path / "demo" / name / "solution.png") in out
-
-
 def test_help_does_not_wait_for_the_compiler() -> None:
     code = (
         "import sys; from adalook.cli.main import main; main(['--help']); "
@@ -279,40 +135,6 @@ def test_help_does_not_wait_for_the_compiler() -> None:
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-ANNOUNCED = """
-import sys
-from pathlib import Path
-from adalook._interrupts import SignalGuard
-
-listen = SignalGuard.listen
-
-def announce(self):
-    listen(self)
-    Path(sys.argv[1]).touch()
-
-SignalGuard.listen = announce
-from adalook.cli.main import main
-sys.exit(main(sys.argv[2:]))
-"""
-"""The command line, but it touches a file once Ctrl-C is answered: kernels may have to be compiled before that."""
-
-
-def test_ctrl_c_still_gives_an_answer(tmp_path: Path) -> None:
-    slow = ["solve", "zoo:chain?n=20000&discount=0.99999", "--method", "vi", "--tolerance", "1e-12"]
-    begun, place = tmp_path / "begun", tmp_path / "solution"
-    command = [sys.executable, "-W", "error", "-c", ANNOUNCED, str(begun), *slow, "--json", "--out", str(place)]
-    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 120
-        while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert not err
-    about = json.loads(out)
-    assert (process.returncode, about["status"]) == (3, "INTERRUPTED")
-    assert (place / "solution.json").exists()
 
 
 def test_python_m_adalook_works() -> None:

@@ -14,7 +14,7 @@ DONE, BROKEN_PIPE, WRONG_ARGUMENTS, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def optional(kind: type, metavar: str) -> Any:
-    """Return the annotation of a flag whose default is None, which help and complaints then do not mention."""
+    """Return the annotation of a flag that may be left out, and is None then."""
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar=metavar,
