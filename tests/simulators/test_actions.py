@@ -12,10 +12,10 @@ from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.minatar import MinAtarSimulator
 from tests.simulators.cases import make
 
-WORLDS = ["Breakout", "CartPole", "chain", "Pong"]
+NAMES = ["Breakout", "CartPole", "chain", "Pong"]
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("action", [-1, 99, 1.5, "1", None])
 def test_steps_take_the_actions_there_are(name: str, action: Any) -> None:
     sim = make(name)
@@ -28,7 +28,7 @@ def test_steps_take_the_actions_there_are(name: str, action: Any) -> None:
     assert sim.pack(sim.save()) == before
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("actions", [[0, -1], [99, 0], np.array([0, -1]), [0, "1"], [0, None]])
 def test_expansions_take_the_actions_there_are(name: str, actions: Any) -> None:
     sim = make(name)
@@ -38,7 +38,7 @@ def test_expansions_take_the_actions_there_are(name: str, actions: Any) -> None:
             method([sim.save()] * 2, actions)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_of_numpy_are_actions(name: str) -> None:
     sim = make(name)
     sim.reset(seed=0)

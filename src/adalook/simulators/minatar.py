@@ -22,15 +22,8 @@ import numpy as np
 
 from adalook._validation import fraction
 from adalook.errors import ArgumentError, MissingExtraError
-from adalook.simulators.base import (
-    Children,
-    Observations,
-    Simulator,
-    Transition,
-    check_actions,
-    check_states,
-    checked_action,
-)
+from adalook.simulators.arguments import check_actions, check_states, checked_action
+from adalook.simulators.base import Children, Observations, Simulator, Transition
 from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
@@ -158,19 +151,20 @@ class MinAtarSimulator(Simulator):
         check_states([state], MinAtarState, self._owner)
         return state._replace(randomness=RandomStream.for_tree(seed))
 
-    def expand(
-        self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
-    ) -> Children:
-        return self._expand(states, actions, out, leaves=False)
-
     def expand_leaves(
         self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
-        return self._expand(states, actions, out, leaves=True)
+        return self.expand(states, actions, out, leaves=True)
 
-    def _expand(
-        self, states: Sequence[MinAtarState], actions: Sequence[int], out: Observations | None, leaves: bool
+    def expand(
+        self,
+        states: Sequence[MinAtarState],
+        actions: Sequence[int],
+        out: Observations | None = None,
+        *,
+        leaves: bool = False,
     ) -> Children:
+        """Take `actions[i]` in `states[i]`, for every i; `leaves` have neither states nor keys."""
         check_actions(actions, self.num_actions)
         check_states(states, MinAtarState, self._owner)
         n = len(states)

@@ -16,15 +16,8 @@ from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import is_stochastic, row_of
-from adalook.simulators.base import (
-    Children,
-    Observations,
-    Simulator,
-    Transition,
-    check_actions,
-    checked_action,
-    wrong_state_error,
-)
+from adalook.simulators.arguments import check_actions, checked_action, wrong_state_error
+from adalook.simulators.base import Children, Observations, Simulator, Transition
 from adalook.simulators.randomness import RandomStream
 from adalook.storage.serializer import damaged_error
 

@@ -25,15 +25,8 @@ from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.simulators.ale.emulator import Emulator
 from adalook.simulators.ale.frames import SIDE
-from adalook.simulators.base import (
-    Children,
-    Observations,
-    Simulator,
-    Transition,
-    check_actions,
-    check_states,
-    checked_action,
-)
+from adalook.simulators.arguments import check_actions, check_states, checked_action
+from adalook.simulators.base import Children, Observations, Simulator, Transition
 from adalook.simulators.randomness import RandomStream
 from adalook.storage.serializer import damaged_error
 
@@ -173,17 +166,20 @@ class AtariSimulator(Simulator):
         check_states([state], AtariState, self._owner)
         return state
 
-    def expand(self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None) -> Children:
-        return self._expand(states, actions, out, leaves=False)
-
     def expand_leaves(
         self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None = None
     ) -> Children:
-        return self._expand(states, actions, out, leaves=True)
+        return self.expand(states, actions, out, leaves=True)
 
-    def _expand(
-        self, states: Sequence[AtariState], actions: Sequence[int], out: Observations | None, leaves: bool
+    def expand(
+        self,
+        states: Sequence[AtariState],
+        actions: Sequence[int],
+        out: Observations | None = None,
+        *,
+        leaves: bool = False,
     ) -> Children:
+        """Take `actions[i]` in `states[i]`, for every i; `leaves` have neither states nor keys."""
         check_actions(actions, self.num_actions)
         check_states(states, AtariState, self._owner)
         emulator = self._tree_emulator()

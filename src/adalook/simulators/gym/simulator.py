@@ -18,15 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adalook.errors import ArgumentError
-from adalook.simulators.base import (
-    Children,
-    Observations,
-    Simulator,
-    Transition,
-    check_actions,
-    check_states,
-    checked_action,
-)
+from adalook.simulators.arguments import check_actions, check_states, checked_action
+from adalook.simulators.base import Children, Observations, Simulator, Transition
 from adalook.simulators.gym import spaces, validation
 from adalook.simulators.gym.snapshot import AttributeTypes, Snapshot, read, render_only, write
 from adalook.simulators.randomness import RandomStream, checked_seed
