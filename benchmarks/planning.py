@@ -26,6 +26,7 @@ from typing import Any
 
 from rich.console import Console
 
+from adalook.storage.files import atomic_write
 from benchmarks import planning_report as report
 from benchmarks.child import BUILD_LIMIT_SECONDS
 from benchmarks.models import CASES, CERTIFICATE, GROWTH, Case
@@ -200,6 +201,14 @@ def memory_bytes() -> int:
     return 0
 
 
+def write_results(out: Path, stem: str, results: Record, page: str) -> None:
+    """Write results as JSON and the page made from them, each whole or not at all."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", page)):
+        with atomic_write(out / name) as file:
+            file.write(text.encode() + b"\n")
+
+
 def machine() -> Record:
     """What the numbers were measured on."""
     cpu, versions = platform.processor() or platform.machine(), {}
@@ -248,9 +257,7 @@ def main() -> None:
         results["certificate"] = bench.certificate() if "certificate" in wanted else None
     # Only a complete run may replace the published one.
     stem = "planning-partial" if args.only or args.quick else "planning"
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / f"{stem}.json").write_text(json.dumps(results, indent=1) + "\n")
-    (args.out / f"{stem}.md").write_text(report.markdown(results, stem))
+    write_results(args.out, stem, results, report.markdown(results, stem).rstrip("\n"))
     if results["growth"]:
         report.plot(results["growth"], args.out / f"{stem}-growth")
     report.show(results, console)

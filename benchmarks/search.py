@@ -31,9 +31,8 @@ from adalook.search import Expander, FixedDepth, Root, SearchResult, make_expand
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
 from adalook.simulators.minatar import MinAtarSimulator
-from adalook.storage.files import atomic_write
 from benchmarks import search_report as report
-from benchmarks.planning import ROOT, machine
+from benchmarks.planning import ROOT, machine, write_results
 from benchmarks.search_plain import Cost, PlainAtari, PlainMinAtar
 
 DISCOUNT = 0.99
@@ -333,10 +332,7 @@ def main() -> None:
     results["minatar"] = minatar_case(args.repeats, console) if "minatar" in wanted else None
     # Only a complete run may replace the published one.
     stem = "search-partial" if args.only else "search"
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", report.markdown(results, stem))):
-        with atomic_write(args.out / name) as file:
-            file.write(text.encode() + b"\n")
+    write_results(args.out, stem, results, report.markdown(results, stem))
 
 
 if __name__ == "__main__":

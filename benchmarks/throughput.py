@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import statistics
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -26,9 +25,8 @@ from rich.console import Console
 
 from adalook.learning.config import Config
 from adalook.learning.presets import config_for
-from adalook.storage.files import atomic_write
 from benchmarks import throughput_report as report
-from benchmarks.planning import ROOT, machine
+from benchmarks.planning import ROOT, machine, write_results
 from benchmarks.throughput_contender import CLEANRL, CLEANRL_PYTHON, Contender
 from benchmarks.throughput_job import Job
 
@@ -191,10 +189,7 @@ def main() -> None:
     results["cases"] = [measure(case, args.turns, args.cleanrl_python.absolute(), console) for case in cases]
     # Only a complete run may replace the published one.
     stem = "throughput-partial" if args.only or args.scale != 1.0 or args.turns < TURNS else "throughput"
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", report.markdown(results, stem))):
-        with atomic_write(args.out / name) as file:
-            file.write(text.encode() + b"\n")
+    write_results(args.out, stem, results, report.markdown(results, stem))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from adalook.learning.replay.frames import (
     BlobStorage,
     Codec,
     Frames,
+    RowCodec,
     RowStorage,
     Storage,
 )
@@ -28,7 +29,20 @@ from adalook.simulators.base import Simulator
 from adalook.storage.serializer import ByteArray
 
 
-class Raw:
+class _Rows(RowCodec):
+    """What `Raw` and `Bits` have in common: a frame takes equally many bytes, so that all is known beforehand."""
+
+    def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
+        """Return exactly what so many frames take."""
+        return _row_frames(max_frames) * self.row_bytes(shape, dtype)
+
+    def storage(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int, max_bytes: int) -> Storage:
+        """Return rows of one array; `max_bytes` has nothing to limit."""
+        del max_bytes
+        return RowStorage(self, shape, dtype, _row_frames(max_frames))
+
+
+class Raw(_Rows):
     """Frames of any kind as they are."""
 
     name = "raw"
@@ -41,21 +55,12 @@ class Raw:
         """The array's bytes."""
         return frame.tobytes()
 
-    def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
-        """Exact."""
-        return _row_frames(max_frames) * self.row_bytes(shape, dtype)
-
-    def storage(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int, max_bytes: int) -> Storage:
-        """Rows of one array; what it takes is known beforehand, so `max_bytes` has nothing to limit."""
-        del max_bytes
-        return RowStorage(self, shape, dtype, _row_frames(max_frames))
-
     def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
         """The bytes, read as the array they were."""
         return rows.view(dtype).reshape(-1, *shape)
 
 
-class Bits:
+class Bits(_Rows):
     """Frames of booleans, or of bytes that are 0 or 1 (MinAtar's), eight cells to a byte."""
 
     name = "bits"
@@ -76,15 +81,6 @@ class Bits:
                 remedy="use Raw() or LZ4()",
             )
         return np.packbits(frame).tobytes()
-
-    def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
-        """Exact."""
-        return _row_frames(max_frames) * self.row_bytes(shape, dtype)
-
-    def storage(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int, max_bytes: int) -> Storage:
-        """Rows of one array; what it takes is known beforehand, so `max_bytes` has nothing to limit."""
-        del max_bytes
-        return RowStorage(self, shape, dtype, _row_frames(max_frames))
 
     def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
         """Bits back to cells."""
