@@ -96,7 +96,7 @@ def _run_learning(options: ReproduceCommand) -> int:
         engine,
         fresh=options.fresh,
         progress=bar,
-        on_record=lambda record: print(run_in_words(record), flush=True),
+        on_record=lambda record, left: print(f"{run_in_words(record)}; {left}", flush=True),
     )
     page, *_ = write_learning_report(directory, directory)
     print(f"{directory}: {len(experiment.jobs())} runs done; report in {page}")

@@ -1,1 +1,1 @@
-"""One file per experiment of the paper: what to run, never how to draw it."""
+"""The experiments of the paper, one file each: what to run, and how it is run; `report` draws what came out."""

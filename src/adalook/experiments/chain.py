@@ -1,4 +1,4 @@
-"""The paper's "Motivating Example": how fast news of the reward travels back along a chain, and what that costs.
+"""The paper's "Motivating Example": how many iterations a reward takes to travel back along a chain, and their cost.
 
 PI moves it one state an iteration, h-PI h states; TLPI with κ = γ^h and QLPI with one state per depth 2..h are as fast
 and look further in h states, or h − 1, instead of all. WLPI, which has no depth to set, follows the news to its end.
@@ -27,6 +27,7 @@ class ChainExperiment:
     name = "chain"
 
     def jobs(self) -> list[Trial]:
+        """Return all trials, by length."""
         return [trial for n in self.lengths for trial in self._on(ChainModel(n, self.discount))]
 
     def _on(self, model: ChainModel) -> list[Trial]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from adalook.experiments.methods import MethodRun, beyond_paper, hpi, qlpi, registered, tlpi
+from adalook.experiments.methods import TrialMethod, beyond_paper, hpi, qlpi, registered, tlpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.priors import ExactPrior, FewIterationsPrior, PriorSource, SimilarTaskPrior, SquaresPrior
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial
@@ -22,7 +22,7 @@ PAPER_SHARES: tuple[Shares, ...] = ((0.3, 0.2, 0.1), (0.2, 0.15, 0.05), (0.2, 0.
 
 @dataclass(frozen=True)
 class MazeExperiment:
-    """Everything on every seed; a seed draws goals, trap and the initial policy of all its runs."""
+    """Every method on every maze; a seed draws goals, trap and the initial policy of all runs on its maze."""
 
     seeds: int = 10
     size: int = 30
@@ -49,6 +49,7 @@ class MazeExperiment:
     name = "maze"
 
     def jobs(self) -> list[Trial]:
+        """Return all trials, by seed."""
         return [trial for seed in range(self.seeds) for trial in self._on(MazeModel(self.size, self.discount, seed))]
 
     def _on(self, model: MazeModel) -> Iterator[Trial]:
@@ -71,13 +72,13 @@ class MazeExperiment:
             similar = MazeModel(self.size, self.discount, model.seed + self.similar_seed_offset)
             yield self._trial(model, method, SimilarTaskPrior(similar), f"similar/{method.slug}")
 
-    def _quantiles(self, shares: Shares) -> MethodRun:
+    def _quantiles(self, shares: Shares) -> TrialMethod:
         return qlpi(dict(zip(self.quantile_depths, shares, strict=True)))
 
     def _trial(
         self,
         model: MazeModel,
-        method: MethodRun,
+        method: TrialMethod,
         prior: PriorSource | None = None,
         slug: str = "",
         *,

@@ -13,7 +13,7 @@ from adalook.planning.rules.spec import MethodGroup, MethodSetting, ObservedRun,
 
 
 @dataclass(frozen=True)
-class MethodRun:
+class TrialMethod:
     """One method in one setting, with what its records say about it."""
 
     method: MethodSetting
@@ -46,38 +46,38 @@ class MethodRun:
         return None if self.method.spec.bound is None else self.method.spec.bound(method, mdp, run)
 
 
-def hpi(depth: int) -> MethodRun:
+def hpi(depth: int) -> TrialMethod:
     """Return h-PI; PI itself for depth 1."""
     method = find_method(f"hpi:{depth}")
-    return MethodRun(method, method.label, f"hpi/h={depth}", {"depth": depth}, depth)
+    return TrialMethod(method, method.label, f"hpi/h={depth}", {"depth": depth}, depth)
 
 
-def tlpi(power: int) -> MethodRun:
+def tlpi(power: int) -> TrialMethod:
     """Return TLPI with κ = γ^power; β = 0, the setting for a perfect prior, whatever the prior."""
     method = find_method(f"tlpi:g^{power}")
-    return MethodRun(method, method.label, f"tlpi/power={power}", {"kappa_power": power}, power)
+    return TrialMethod(method, method.label, f"tlpi/power={power}", {"kappa_power": power}, power)
 
 
-def qlpi(budgets: dict[int, float]) -> MethodRun:
+def qlpi(budgets: dict[int, float]) -> TrialMethod:
     """Return QLPI with a share of the states for each depth, such as {2: 0.1, 4: 0.05, 8: 0.02}."""
     method = find_method(f"qlpi:{','.join(f'{depth}={share!r}' for depth, share in budgets.items())}")
     shares = ",".join(f"{share:g}" for share in budgets.values())
     parameters = {"budgets": {str(depth): share for depth, share in budgets.items()}}
-    return MethodRun(method, method.label, f"qlpi/theta={shares}", parameters, max(budgets), short_label="QLPI")
+    return TrialMethod(method, method.label, f"qlpi/theta={shares}", parameters, max(budgets), short_label="QLPI")
 
 
-def qlpi_one_per_depth(depth: int) -> MethodRun:
+def qlpi_one_per_depth(depth: int) -> TrialMethod:
     """Return QLPI with a single state for each of the depths 2..depth: all that the chain needs."""
     method = find_method(f"qlpi:{','.join(f'{level}=1/S' for level in range(2, depth + 1))}")
     parameters = {"depth": depth, "states_per_depth": 1}
-    return MethodRun(method, f"QLPI, 1 state per depth 2..{depth}", f"qlpi/h={depth}", parameters, depth, "QLPI")
+    return TrialMethod(method, f"QLPI, 1 state per depth 2..{depth}", f"qlpi/h={depth}", parameters, depth, "QLPI")
 
 
-def registered(text: str) -> MethodRun:
+def registered(text: str) -> TrialMethod:
     """Return any registered method, by a text such as "wlpi" or "toy:2"."""
     method = find_method(text)
     parameters = {"setting": method.setting} if method.setting else {}
-    return MethodRun(method, method.label, text.replace(":", "/"), parameters)
+    return TrialMethod(method, method.label, text.replace(":", "/"), parameters)
 
 
 def beyond_paper() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Recipes of the models that experiments run on: small, frozen, sent to workers in place of the models themselves."""
+"""Recipes of the models that experiments run on, which workers get in place of the models themselves."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ DOWN = 1
 
 
 class ModelRecipe(Protocol):
-    """How to make a model, and where its runs start."""
+    """A recipe: how to make a model, and the policy that its runs start from."""
 
     @property
     def seed(self) -> int: ...
 
     @property
     def key(self) -> str:
-        """What tells this model from the others of an experiment."""
+        """A text that tells this model from the others of an experiment."""
 
     def build(self) -> MDP: ...
 
     def initial_policy(self, mdp: MDP) -> IntArray:
-        """(S,) the actions that every method starts from."""
+        """Return the actions that every method starts from, (S,)."""
 
     def describe(self) -> dict[str, Any]: ...
 
     def updates(self, depth: int | None) -> dict[str, int | None]:
-        """How often lookahead of this depth changes the policy, where that is known beforehand."""
+        """Return how often lookahead of this depth changes the policy, where that is known beforehand."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChainModel:
 
     @property
     def seed(self) -> int:
-        """Nothing about it is random."""
+        """Always 0: nothing about it is random."""
         return 0
 
     @property
@@ -62,7 +62,7 @@ class ChainModel:
         return {"kind": "chain", "n": self.n, "discount": self.discount}
 
     def updates(self, depth: int | None) -> dict[str, int | None]:
-        """All n + 1 states learn to go up, `depth` of them at a time; the paper says n, forgetting s_n itself."""
+        """Return ⌈(n + 1) / depth⌉, since all n + 1 states learn to go up, and the paper's ⌈n / depth⌉ without s_n."""
         if depth is None:
             return {"iterations": None, "paper_iterations": None}
         return {"iterations": -(-(self.n + 1) // depth), "paper_iterations": -(-self.n // depth)}
@@ -90,5 +90,5 @@ class MazeModel:
         return {"kind": "maze", "size": self.size, "discount": self.discount}
 
     def updates(self, depth: int | None) -> dict[str, int | None]:
-        """Nobody knows."""
+        """Return None: nobody knows."""
         return {"iterations": None, "paper_iterations": None}

@@ -1,4 +1,4 @@
-"""Where the Ṽ* of TLPI and QLPI comes from, and whether the paper's count of queries includes its price."""
+"""Sources of the prior Ṽ* of TLPI and QLPI, and whether the paper's count of queries includes their price."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIMILAR = MethodGroup("similar", "prior of a similar task", "prior from a simila
 
 
 class PriorSource(Protocol):
-    """Makes the prior of one run."""
+    """A source that makes the prior of one run."""
 
     @property
     def group(self) -> MethodGroup | None:
@@ -41,14 +41,14 @@ class PriorSource(Protocol):
 
     @property
     def counted(self) -> bool:
-        """Whether its queries belong to the total."""
+        """Whether its queries count in the total."""
 
     def make(self, mdp: MDP, start: IntArray) -> Prior: ...
 
 
 @dataclass(frozen=True)
 class ExactPrior:
-    """V* itself, given: what a perfect prior is worth."""
+    """The prior V* itself, given for free: what a perfect prior is worth."""
 
     group = None
     suffix = ""
@@ -65,7 +65,7 @@ class ExactPrior:
 
 @dataclass(frozen=True)
 class SquaresPrior:
-    """The optimal values of the maze merged in k×k squares; solving that is paid for."""
+    """The prior of the maze merged in k×k squares: its optimal values, whose price counts."""
 
     k: int
     group = AGGREGATED
@@ -86,7 +86,7 @@ class SquaresPrior:
 
 @dataclass(frozen=True)
 class FewIterationsPrior:
-    """The values after a few passes of PI from the same initial policy; these are paid for.
+    """The prior after a few passes of PI from the same initial policy, whose price counts.
 
     The run itself starts again from the initial policy, so that every method starts from the same one.
     """
@@ -110,7 +110,7 @@ class FewIterationsPrior:
 
 @dataclass(frozen=True)
 class SimilarTaskPrior:
-    """V* of a maze with the same walls and other goals and trap, cell by cell: an earlier task, already paid for."""
+    """The prior of a similar task: V* of a maze with the same walls and other goals and trap, for free."""
 
     other: MazeModel
     group = SIMILAR

@@ -21,7 +21,7 @@ NAMES = ("chain", "maze", "sweep")
 
 
 def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSpec]:
-    """The experiment of this name, or all of them; `seeds` where it has any, None for its default.
+    """Return the planning experiment of this name, or all of them; seeds None is as usual.
 
     >>> [experiment.name for experiment in chosen_experiments("all")]
     ['chain', 'maze', 'sweep']
@@ -54,7 +54,7 @@ def chosen_learning(
 
 
 def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
-    """The engine of this name.
+    """Return the engine of this name.
 
     >>> chosen_engine("processes", workers=3).workers
     3

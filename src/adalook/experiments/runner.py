@@ -1,4 +1,4 @@
-"""Run an experiment into its folder: what is done is kept, what is missing is run, the end is the same either way."""
+"""Run a planning experiment into its folder: what is done is kept, and only what is missing is run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adalook.storage.lock import DirectoryLock
 
 
 class ExperimentSpec(Protocol):
-    """A frozen dataclass: its fields are the settings, its jobs are what to run."""
+    """An experiment, a frozen dataclass: its fields are the settings, its jobs are what to run."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -31,7 +31,7 @@ class ExperimentSpec(Protocol):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run went."""
+    """The summary of one call of `reproduce`."""
 
     directory: Path
     jobs: int
@@ -50,7 +50,7 @@ class RunSummary:
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """The summary in a sentence."""
         if self.was_finished:
             by = self.summary["adalook_version"]
             return f"{self.directory}: {self.jobs} jobs were done already, by adalook {by}; --fresh runs them again"
@@ -64,7 +64,7 @@ class RunSummary:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: everything that was finished is kept."""
+    """Raised by Ctrl-C and SIGTERM; everything that was finished is kept."""
 
     def __init__(self, done: int, jobs: int, directory: Path) -> None:
         super().__init__(f"{done} of {jobs} jobs are done and kept in {directory}")
@@ -143,7 +143,7 @@ def sigterm_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _bar(jobs: list[Trial], done: int, show: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar with the time left; yields what to call for each finished job."""
+    """Show a progress bar with the time left; yields what to call for each finished job."""
     if not show:
         yield lambda: None
         return

@@ -1,4 +1,6 @@
-"""Beyond the paper: mazes of other sizes and discounts. Is the best fixed depth stable, does adaptive depth match it?
+"""An experiment of our own: fixed and adaptive depths on mazes of other sizes and discounts than the paper's.
+
+Is the best fixed depth stable, and does adaptive depth match it?
 
 Depths go further than the paper's 7: where evaluating is dear, at large discounts, so does the best one.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adalook.experiments.maze import PAPER_SHARES, Shares
-from adalook.experiments.methods import MethodRun, beyond_paper, hpi, qlpi, registered, tlpi
+from adalook.experiments.methods import TrialMethod, beyond_paper, hpi, qlpi, registered, tlpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.priors import ExactPrior
 from adalook.experiments.trial import Trial
@@ -16,7 +18,7 @@ from adalook.experiments.trial import Trial
 
 @dataclass(frozen=True)
 class SweepExperiment:
-    """Fixed and adaptive depths on every size, discount and seed."""
+    """Fixed and adaptive depths on mazes of every size, discount and seed."""
 
     seeds: int = 3
     sizes: tuple[int, ...] = (10, 20, 30, 50, 100)
@@ -31,6 +33,7 @@ class SweepExperiment:
     name = "sweep"
 
     def jobs(self) -> list[Trial]:
+        """Return all trials, by size, discount and seed."""
         models = [MazeModel(size, g, seed) for size in self.sizes for g in self.discounts for seed in range(self.seeds)]
         return [trial for model in models for trial in self._on(model)]
 
@@ -43,6 +46,6 @@ class SweepExperiment:
             *(Trial(self._name(model, method), model, method, ExactPrior()) for method in with_prior),
         ]
 
-    def _name(self, model: MazeModel, method: MethodRun) -> str:
+    def _name(self, model: MazeModel, method: TrialMethod) -> str:
         place = f"size={model.size},discount={model.discount:g}"
         return f"{self.name}/{place}/{method.slug}/seed={model.seed}"

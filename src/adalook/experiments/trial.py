@@ -14,7 +14,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.experiments.engines.base import JobResult
-from adalook.experiments.methods import MethodRun
+from adalook.experiments.methods import TrialMethod
 from adalook.experiments.models import ModelRecipe
 from adalook.experiments.priors import PriorSource
 from adalook.mdp.model import MDP
@@ -36,12 +36,12 @@ GUARD = 1e-9
 
 @dataclass(frozen=True)
 class Trial:
-    """What to run."""
+    """One solve: a model, a method, and its prior."""
 
     name: str
     """Unique within its experiment; also the order of the records."""
     model: ModelRecipe
-    method: MethodRun
+    method: TrialMethod
     prior: PriorSource | None = None
     keep_trace: bool = False
     """Keep values, policy and depth of every pass, for the explorer."""
@@ -59,7 +59,7 @@ class Trial:
 
 
 def run_trial(trial: Trial) -> JobResult:
-    """Solve until no action can be improved, from the recipe's initial policy."""
+    """Solve a model until no action can be improved, and return the record of what happened."""
     mdp = trial.model.build()
     start = trial.model.initial_policy(mdp)
     best = priors.exact(mdp).values
@@ -95,7 +95,7 @@ def _about(trial: Trial, mdp: MDP) -> dict[str, Any]:
 
 
 def _course(solution: Solution, best: FloatArray) -> dict[str, Any]:
-    """What happened, pass by pass."""
+    """Return what happened, pass by pass."""
     trace = solution.trace
     return {
         "status": solution.status.name,
@@ -131,7 +131,7 @@ def _counts(queries: Queries) -> dict[str, Any]:
 
 
 def _predicted(trial: Trial, method: Method, mdp: MDP, solution: Solution, best: FloatArray) -> dict[str, Any]:
-    """Return the theorems' bound: at most ⌈S (A − 1) log(1/(1−γ)) / log(1/κ)⌉ iterations of at most such a cost."""
+    """Return what theorems bound: at most ⌈S (A − 1) log(1/(1−γ)) / log(1/κ)⌉ iterations of at most such a cost."""
     deepest = max(_deep_states(item) for item in solution.trace)
     bound = trial.method.bound(method, mdp, ObservedRun(deepest, _induced_contraction(mdp, solution, best)))
     return {
@@ -151,7 +151,7 @@ def _most_iterations(mdp: MDP, contraction: float | None) -> int | None:
 
 
 def _induced_contraction(mdp: MDP, solution: Solution, best: FloatArray) -> float:
-    """κ(θ) over the passes that changed the policy; in the last one there is nothing left to contract."""
+    """Return κ(θ) over the passes that changed the policy; in the last one there is nothing left to contract."""
     worst = 0.0
     for item in solution.trace:
         if item.changed == 0:
@@ -167,7 +167,10 @@ def _induced_contraction(mdp: MDP, solution: Solution, best: FloatArray) -> floa
 
 
 def _effective_lookahead(mdp: MDP, solution: Solution, best: FloatArray) -> list[list[float]]:
-    """Shares of the states by h = log_γ κ_s, κ_s = |V*(s) − T V(s)| / ‖V* − V‖∞, per pass that changed the policy."""
+    """Return the shares of states by effective lookahead, for each pass that changed the policy.
+
+    h = log_γ κ_s with κ_s = |V*(s) − T V(s)| / ‖V* − V‖∞
+    """
     result = []
     for item in solution.trace:
         if item.changed == 0:

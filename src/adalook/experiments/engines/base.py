@@ -1,4 +1,4 @@
-"""What an engine is: it runs jobs somewhere and hands back results as they come, in any order."""
+"""The interface of engines, which run jobs somewhere and yield their results as they come, in any order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_WORKERS = 4096
 
 
 class EngineError(AdalookError, RuntimeError):
-    """Workers failed; what was finished before is kept."""
+    """The error of workers that failed; what was finished before is kept."""
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: plain data for JSON, and arrays if they were to be kept."""
+    """The result of a job: plain data for JSON, and arrays if they were to be kept."""
 
     record: dict[str, Any]
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
@@ -34,19 +34,19 @@ class JobResult:
 
 
 class Job(Protocol):
-    """One thing to run: small, so that it can be sent to another process or machine."""
+    """Something to run, small enough to be sent to another process or machine."""
 
     @property
     def name(self) -> str:
-        """Unique within an experiment."""
+        """A name that is unique within an experiment."""
 
     def run(self) -> JobResult:
-        """Do it."""
+        """Run it, and return the result."""
 
 
 @dataclass(frozen=True)
 class FinishedJob:
-    """A job that is done."""
+    """A job that is done, with its result."""
 
     job: str
     result: JobResult
@@ -54,7 +54,7 @@ class FinishedJob:
 
 
 class Engine(Protocol):
-    """Runs jobs. Whoever stops early closes the generator, and every worker ends."""
+    """Something that runs jobs; closing its generator early ends every worker."""
 
     def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
         """Yield every job as it is done."""
@@ -72,7 +72,7 @@ def available_cores() -> int:
 
 
 def run_timed(job: Job) -> FinishedJob:
-    """Run one job, in a worker."""
+    """Run one job in a worker, and return it with its result and its time."""
     began = time.perf_counter()
     result = job.run()
     return FinishedJob(job.name, result, time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""The usual engine: a pool of spawned processes, one per core unless told otherwise.
+"""The default engine: a pool of spawned processes, one per core unless told otherwise.
 
 Workers watch a pipe whose other end only the parent holds. When the parent closes it, or is killed, they end at once:
 whatever happens, no process is left behind.
@@ -29,7 +29,7 @@ from adalook.experiments.engines.base import (
 
 
 class Processes:
-    """Runs jobs in processes on this machine.
+    """An engine that runs jobs in processes on this machine.
 
     Args:
         workers: how many; None for one per core that this process may use.
@@ -64,6 +64,7 @@ class Processes:
 
 
 def _result(future: Future[FinishedJob], job: str, running: list[str]) -> FinishedJob:
+    """Return the result of a job, or raise `EngineError` if it failed or a worker died."""
     try:
         return future.result()
     except BrokenProcessPool:
@@ -79,7 +80,7 @@ def _result(future: Future[FinishedJob], job: str, running: list[str]) -> Finish
 
 @contextmanager
 def _worker_surroundings() -> Iterator[None]:
-    """What a worker inherits: one thread, and a blocked Ctrl-C, which is the parent's to answer."""
+    """Within this context new workers inherit a limit of one thread and a blocked Ctrl-C, which the parent answers."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     can_block = hasattr(signal, "pthread_sigmask")
@@ -101,7 +102,7 @@ def _worker_surroundings() -> Iterator[None]:
 
 
 def _start_worker(parent: Connection) -> None:
-    """Begin to watch the parent, in a new worker."""
+    """Start the thread of a new worker that watches the parent."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 

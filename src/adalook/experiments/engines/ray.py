@@ -1,4 +1,4 @@
-"""The same jobs on Ray: on a cluster, or on a Ray started here for the purpose, on loopback and without dashboard."""
+"""The engine on Ray: on a cluster, or on a Ray started here for the purpose, on loopback and without dashboard."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ of a loopback is replaced by the machine's own address, and the ports are open t
 
 
 class RayEngine:
-    """Runs jobs on Ray.
+    """An engine that runs jobs on Ray.
 
     Args:
         address: of a running cluster whose machines have the same adalook; None to start a Ray here.
@@ -45,6 +45,7 @@ class RayEngine:
         self.address, self.workers = address, workers
 
     def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
+        """Yield every job as it is done; closing the generator ends the connection and what was started here."""
         ray = _connected(self.address, self.workers)
         try:
             cores = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -63,12 +64,12 @@ class RayEngine:
 
 
 def fingerprint() -> dict[str, str]:
-    """What must agree between machines for their results to be the same."""
+    """Return what must agree between machines for their results to be the same."""
     return {"adalook": __version__, **versions()}
 
 
 def run_checked(job: Job, expected: dict[str, str]) -> FinishedJob:
-    """One job, in a worker that may be on another machine."""
+    """Run one job in a worker that may be on another machine; raise `EngineError` if its versions differ."""
     here = fingerprint()
     for name, wanted in expected.items():
         if here[name] != wanted:
@@ -82,7 +83,7 @@ def run_checked(job: Job, expected: dict[str, str]) -> FinishedJob:
 
 
 def _connected(address: str | None, workers: int | None) -> Any:
-    """Ray, ready for jobs."""
+    """Return the module ray, connected to a cluster or to a Ray of its own."""
     if address is not None:
         _knock(address)
     for name, value in (QUIET if address is not None else QUIET | LOOPBACK).items():
@@ -107,7 +108,7 @@ def _connected(address: str | None, workers: int | None) -> Any:
 
 
 def _knock(address: str) -> None:
-    """Ask whether anybody listens: Ray itself would keep trying for minutes."""
+    """Raise `EngineError` if nobody listens at the address: Ray itself would keep trying for minutes."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator:
         return  # "auto" and other names that Ray knows

@@ -111,9 +111,9 @@ def reproduce_learning(
     *,
     fresh: bool = False,
     progress: bool = False,
-    on_record: Callable[[Record], None] = lambda record: None,
-) -> list[TrainingJob]:
-    """Run what is missing of a learning experiment; returns what is still missing, which is nothing.
+    on_record: Callable[[Record, str], None] = lambda record, left: None,
+) -> int:
+    """Run what is missing of a learning experiment, and return how many of its runs were there already.
 
     Args:
         experiment: what to run.
@@ -121,7 +121,7 @@ def reproduce_learning(
         engine: where to run it.
         fresh: forget the runs of this experiment and start over.
         progress: show a bar with the time left on standard error.
-        on_record: called with the record of each run, when it is safe on disk.
+        on_record: called with the record of each run, when it is safe on disk, and with the time left in words.
 
     Raises:
         FileError: another process is at work in the folder.
@@ -135,47 +135,53 @@ def reproduce_learning(
             runs.forget()
         missing = runs.missing()
         runs.write_index()
-        workers = getattr(engine, "workers", None) or 1
+        time_left = TimeLeft(experiment.seconds, missing, engine)
         try:
-            with _bar(experiment, missing, workers, progress) as advance, closing(engine.run(missing)) as results:
+            with _bar(experiment, missing, time_left, progress) as advance, closing(engine.run(missing)) as results:
                 for finished in results:
-                    runs.keep(finished.job, finished.result.record)
-                    advance(finished.result.record)
-                    on_record(finished.result.record)
+                    record = finished.result.record
+                    runs.keep(finished.job, record)
+                    time_left.add(record)
+                    advance()
+                    on_record(record, str(time_left))
         except KeyboardInterrupt:
             runs.write_index()
             raise Interrupted(len(jobs) - len(runs.missing()), len(jobs), directory) from None
-        return runs.missing()
+        return len(jobs) - len(missing)
+
+
+class TimeLeft:
+    """The time that the missing runs will take, by what finished ones took; its text says it in minutes."""
+
+    def __init__(self, seconds: float, missing: Sequence[TrainingJob], engine: Engine) -> None:
+        self._seconds, self._workers = seconds, getattr(engine, "workers", None) or 1
+        self._left = sum(job.agent != RANDOM for job in missing)
+        self._took: list[float] = []
+
+    def add(self, record: Record) -> None:
+        """Count a run as finished."""
+        if record["agent"] != RANDOM:
+            self._took.append(record["process_seconds"])
+            self._left -= 1
+
+    def __str__(self) -> str:
+        each = sum(self._took) / len(self._took) if self._took else OVERHEAD * self._seconds
+        return f"about {self._left * each / self._workers / 60.0:,.0f} min left"
 
 
 @contextmanager
 def _bar(
-    experiment: LearningExperiment, missing: Sequence[TrainingJob], workers: int, show: bool
-) -> Iterator[Callable[[Record], None]]:
-    """Show a bar with the time left, by what runs took so far; yields what to call with each record."""
+    experiment: LearningExperiment, missing: Sequence[TrainingJob], time_left: TimeLeft, show: bool
+) -> Iterator[Callable[[], None]]:
+    """Show a bar with the time left; yields what to call for each finished run."""
     if not show:
-        yield lambda record: None
+        yield lambda: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    took: list[float] = []
-    left = sum(job.agent != RANDOM for job in missing)
     total = len(experiment.jobs())
-
-    def time_left() -> str:
-        each = sum(took) / len(took) if took else OVERHEAD * experiment.seconds
-        return f"about {left * each / workers / 60.0:,.0f} min left"
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=1) as bar:
-        task = bar.add_task(experiment.name, total=total, completed=total - len(missing), left=time_left())
-
-        def advance(record: Record) -> None:
-            nonlocal left
-            if record["agent"] != RANDOM:
-                took.append(record["process_seconds"])
-                left -= 1
-            bar.update(task, advance=1, left=time_left())
-
-        yield advance
+        task = bar.add_task(experiment.name, total=total, completed=total - len(missing), left=str(time_left))
+        yield lambda: bar.update(task, advance=1, left=str(time_left))

@@ -1,4 +1,4 @@
-"""What the learning experiments compare: agents by name, games, and the settings that all agents of a suite share.
+"""Agents by name, suites of games, and the jobs of a learning experiment.
 
 Every agent gets the same budget of *processor* time, tree search and prior included, so that a run does not depend on
 what else the machine does. A suite is a family of games: see `minatar` and `atari`.
@@ -84,7 +84,7 @@ DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 
 
 def _every_action(depth: int) -> AgentSpec:
-    """Return a fixed depth that learns about every action, as QL-DQN does: what is its lead due to?"""
+    """Return a fixed depth that learns about every action, as QL-DQN does, to see what the lead of that is due to."""
     settings = {"nodes_per_step": 0.0, "depth_shares": (1.0,) * (depth - 1)}
     style = LineStyle("#009e73", DASHES[depth])
     return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
@@ -139,7 +139,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run: a game, an agent and a seed."""
+    """One training run: a game, an agent and a seed."""
 
     suite: Suite
     game: Game

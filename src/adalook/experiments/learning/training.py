@@ -38,7 +38,7 @@ MEBI = 2.0**20
 
 
 class Timeline:
-    """What happened in each part of the budget, column by column, so that the record stays small."""
+    """Counts and sums for each part of the budget, column by column, so that the record stays small."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -48,7 +48,7 @@ class Timeline:
         self.depths: dict[int, np.ndarray[Any, Any]] = {}
 
     def add(self, done: Round, at: float) -> None:
-        """Take a round into account that was over after so many seconds."""
+        """Add a round that was over after so many seconds."""
         place = min(BINS - 1, int(at / self._seconds * BINS))
         self.steps[place] += len(done.decisions)
         self.prior_steps[place] += len(done.decisions) if done.phase == "prior" else 0
@@ -100,7 +100,7 @@ class Samples:
         }
 
     def take_if_due(self, cpu: float) -> None:
-        """Look, unless the last time was less than a period of processor time ago."""
+        """Take a sample, unless the last is less than a period of processor time ago."""
         if cpu < self._due:
             return
         self._due += self._period
