@@ -90,11 +90,11 @@ def test_a_checkpoint_of_another_version_is_said_so(
 def test_numbers_of_the_page_are_those_of_the_log(tmp_path: Path) -> None:
     text = report(tmp_path / "page", write_run(tmp_path / "run"), "--episodes", "0")
     for said in (
-        "Best evaluation 9.00 ± 1.00, 2 episodes, at step 800; the best of 2, which flatters",
+        "Best evaluation 9.00 ± 1.00, 2 episodes, at step 800; the best of 2, so biased upwards",
         "Last evaluation 9.00",
-        "Last episodes of training 9.55 mean of the last 10 of 100",
+        "Last training episodes 9.55 mean of the last 10 of 100",
         "Agent steps 1,000 50 a second",
-        "Time of training 20.0 s up to step 1,000",
+        "Training time 20.0 s up to step 1,000",
         "All as in the preset",
         "--episodes 0 asked for none",
     ):

@@ -15,7 +15,7 @@ from adalook.errors import FileError
 from adalook.report.data import statistics
 from adalook.report.data.statistics import Estimate
 
-Record = dict[str, Any]
+JsonDict = dict[str, Any]
 
 FORMAT = "adalook learning experiment"
 FORMAT_VERSION = 1
@@ -32,7 +32,7 @@ arenas of malloc and caches of torch still move a little."""
 
 
 @dataclass(frozen=True)
-class AgentLook:
+class AgentStyle:
     """What legends and curves need to know about an agent."""
 
     title: str
@@ -53,20 +53,20 @@ class LearningData:
     machine: Mapping[str, Any]
     games: tuple[str, ...]
     final_episodes: Mapping[str, int]
-    looks: Mapping[str, AgentLook]
+    styles: Mapping[str, AgentStyle]
     """By the agent's name, in the order of tables and legends."""
-    runs: Mapping[tuple[str, str], list[Record]]
+    runs: Mapping[tuple[str, str], list[JsonDict]]
     """Records by game and agent, over seeds."""
     missing: tuple[str, ...]
 
     @property
     def agents(self) -> list[str]:
         """Those that have a run."""
-        return [name for name in self.looks if any((game, name) in self.runs for game in self.games)]
+        return [name for name in self.styles if any((game, name) in self.runs for game in self.games)]
 
     @property
-    def is_judged(self) -> bool:
-        """Whether agents were judged by greedy play, rather than by the scores of training episodes."""
+    def is_evaluated(self) -> bool:
+        """Whether agents were evaluated by greedy play, rather than by the scores of training episodes."""
         return any(record["final"] is not None for records in self.runs.values() for record in records)
 
     def scores(self, game: str, agent: str) -> FloatArray:
@@ -75,7 +75,7 @@ class LearningData:
 
     def scale(self, game: str) -> tuple[float, float] | None:
         """Return what scores 0 and what scores 1: random play and the best agent; None where that says nothing."""
-        random, trained = self.scores(game, RANDOM), [self.scores(game, agent) for agent in self.looks]
+        random, trained = self.scores(game, RANDOM), [self.scores(game, agent) for agent in self.styles]
         means = [scores.mean() for scores in trained if len(scores)]
         if not len(random) or not means or max(means) <= random[0]:
             return None
@@ -125,7 +125,7 @@ def load_learning(directory: str | Path) -> LearningData:
             got=f"{found[0]!r}, version {found[1]!r}",
             remedy=MAKE_ONE,
         )
-    runs: dict[tuple[str, str], list[Record]] = {}
+    runs: dict[tuple[str, str], list[JsonDict]] = {}
     try:
         for name in index["runs"]:
             record = _read(place / "runs" / f"{name}.json")
@@ -136,8 +136,8 @@ def load_learning(directory: str | Path) -> LearningData:
             machine=index["machine"],
             games=tuple(index["games"]),
             final_episodes={game: int(about["final_episodes"]) for game, about in index["games"].items()},
-            looks={
-                name: AgentLook(
+            styles={
+                name: AgentStyle(
                     about["title"], about["depth"], about["colour"], tuple(about["dashes"]), float(about["width"])
                 )
                 for name, about in index["agents"].items()
@@ -149,7 +149,7 @@ def load_learning(directory: str | Path) -> LearningData:
         raise FileError(f"{place} holds damaged results", got=repr(error), remedy=MAKE_ONE) from error
 
 
-def _read(path: Path) -> Record:
+def _read(path: Path) -> JsonDict:
     try:
         found = json.loads(path.read_bytes())
     except OSError as error:
@@ -164,9 +164,9 @@ def _read(path: Path) -> Record:
 # ---- what follows
 
 
-def learning_summary(data: LearningData) -> Record:
-    """Return all that the page says about judged runs, as JSON can hold it."""
-    known: Record = {
+def learning_summary(data: LearningData) -> JsonDict:
+    """Return all that the page says about evaluated runs, as JSON can hold it."""
+    known: JsonDict = {
         "machine": dict(data.machine),
         "seconds": data.seconds,
         "missing": list(data.missing),
@@ -181,13 +181,13 @@ def learning_summary(data: LearningData) -> Record:
     return known
 
 
-def _game(data: LearningData, game: str) -> Record:
+def _game(data: LearningData, game: str) -> JsonDict:
     agents = {agent: _cell(data.runs[game, agent]) for agent in data.agents if (game, agent) in data.runs}
     random = data.scores(game, RANDOM)
     return {"random": float(random[0]) if len(random) else None, "scale": data.scale(game), "agents": agents}
 
 
-def _cell(records: list[Record]) -> Record:
+def _cell(records: list[JsonDict]) -> JsonDict:
     """Return the summary of one agent in one game, over seeds."""
     scores = np.array([record["final"]["score"] for record in records])
     return {
@@ -211,14 +211,14 @@ def _mean(numbers: Sequence[float | None]) -> float | None:
     return float(np.mean(there)) if there else None
 
 
-def _training_depth(record: Record) -> float:
+def _training_depth(record: JsonDict) -> float:
     """Return the mean depth of the agent's own decisions, without the prior's; 0 if there were none."""
     timeline = record["timeline"]
     total = sum(int(depth) * sum(counts) for depth, counts in timeline["depths"].items())
     return float(total / max(1, record["steps"] - sum(timeline["prior_steps"])))
 
 
-def _aggregate(data: LearningData) -> Record:
+def _aggregate(data: LearningData) -> JsonDict:
     strata = {agent: data.normalised(agent) for agent in data.agents}
     rivals = {
         agent: {
@@ -232,15 +232,15 @@ def _aggregate(data: LearningData) -> Record:
     return {"iqm": {agent: asdict(statistics.stratified(strata[agent])) for agent in strata}, "beats": rivals}
 
 
-def _goals(data: LearningData) -> list[Record]:
+def _goals(data: LearningData) -> list[JsonDict]:
     """Return whether QL-DQN is as good as the best fixed depth over all games, and above depth 0 in each of them."""
     strata = {agent: data.normalised(agent) for agent in data.agents}
     iqms = {agent: statistics.stratified(strata[agent]).value for agent in strata}
     goals = []
-    fixed = [agent for agent in strata if data.looks[agent].depth is not None]
+    fixed = [agent for agent in strata if data.styles[agent].depth is not None]
     best = max(fixed, key=lambda agent: iqms[agent], default=None)
     for agent in (agent for agent in ADAPTIVE if agent in strata):
-        title = data.looks[agent].title
+        title = data.styles[agent].title
         if best is not None:
             gap = statistics.stratified_difference(strata[agent], strata[best])
             what = f"{title}: normalised IQM at least the best fixed depth's ({best})"
@@ -252,12 +252,12 @@ def _goals(data: LearningData) -> list[Record]:
     return goals
 
 
-def _goal(what: str, gap: Estimate, met: bool) -> Record:
+def _goal(what: str, gap: Estimate, met: bool) -> JsonDict:
     certain = gap.above_zero or gap.below_zero if gap.enough else None
     return {"goal": what, "difference": asdict(gap), "met": met, "certain": certain}
 
 
-def memory_summary(record: Record) -> Record | None:
+def memory_summary(record: JsonDict) -> JsonDict | None:
     """Return how the memory of one run developed; None if it was hardly looked at."""
     samples = record.get("samples") or {"minutes": []}
     if len(samples["minutes"]) < 4:

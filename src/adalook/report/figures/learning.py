@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.report.data.learning import RANDOM, AgentLook, LearningData, Record
+from adalook.report.data.learning import RANDOM, AgentStyle, JsonDict, LearningData
 from adalook.report.figures import style as plotting
-from adalook.report.figures.style import save as save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Curve = Callable[[Record, str], tuple[FloatArray, FloatArray]]
+Curve = Callable[[JsonDict, str], tuple[FloatArray, FloatArray]]
 """From a run and an axis, "seconds" or "steps", to where and how much."""
 
 SMOOTH_BINS = 9
@@ -27,20 +26,20 @@ BAND = 0.13
 
 
 def _rolling(sums: FloatArray) -> FloatArray:
-    """Sums over a window of bins around each; at the ends over what there is."""
+    """Return sums over a window of bins around each; at the ends over fewer."""
     return np.convolve(sums, np.ones(SMOOTH_BINS), mode="same")
 
 
-def score_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
-    """Smoothed score of training episodes by "seconds" or "steps", where there were any."""
+def score_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Return the smoothed score of training episodes by "seconds" or "steps", where there were any."""
     timeline = record["timeline"]
     episodes, scores = _rolling(np.array(timeline["episodes"], float)), _rolling(np.array(timeline["scores"]))
     there = episodes > 0.0
     return _places(record, axis)[there], scores[there] / episodes[there]
 
 
-def depth_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
-    """Smoothed mean depth of training decisions, without the prior's."""
+def depth_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Return the smoothed mean depth of training decisions, without the prior's."""
     timeline = record["timeline"]
     counts = np.array(list(timeline["depths"].values()), float)
     depths = np.array([float(depth) for depth in timeline["depths"]])
@@ -50,15 +49,15 @@ def depth_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
     return _places(record, axis)[there], sums[there] / decisions[there]
 
 
-def greedy_curve(record: Record, axis: str) -> tuple[FloatArray, FloatArray]:
-    """Score of the evaluations on the way and of the final one."""
+def greedy_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of the evaluations during training and of the final one."""
     steps = [*(interim["steps"] for interim in record["interim"]), record["steps"]]
     scores = [*(interim["score"] for interim in record["interim"]), record["final"]["score"]]
     at = np.interp(steps, _places(record, "steps"), _places(record, axis))
     return at, np.array(scores, np.float64)
 
 
-def _places(record: Record, axis: str) -> FloatArray:
+def _places(record: JsonDict, axis: str) -> FloatArray:
     """Where the bins end."""
     if axis == "steps":
         return np.cumsum(record["timeline"]["steps"]).astype(np.float64)
@@ -107,7 +106,7 @@ def curves(data: LearningData, curve: Curve, *, axis: str, what: str) -> Figure:
         for agent in (agent for agent in data.agents if (game, agent) in data.runs):
             seeds = [points for points in (curve(record, axis) for record in data.runs[game, agent]) if len(points[0])]
             if seeds:
-                _line(panel, data.looks[agent], over_seeds(seeds))
+                _line(panel, data.styles[agent], over_seeds(seeds))
         if what == "score" and (game, RANDOM) in data.runs:
             random = data.runs[game, RANDOM][0]["final"]["score"]
             panel.axhline(random, color=plotting.GREY, linewidth=0.8, label="random play")
@@ -119,36 +118,36 @@ def curves(data: LearningData, curve: Curve, *, axis: str, what: str) -> Figure:
     return figure
 
 
-def _line(panel: Axes, look: AgentLook, points: tuple[FloatArray, ...]) -> None:
+def _line(panel: Axes, style: AgentStyle, points: tuple[FloatArray, ...]) -> None:
     x, mean, low, high = points
-    panel.fill_between(x, low, high, color=look.colour, alpha=BAND, linewidth=0)
-    panel.plot(x, mean, color=look.colour, linestyle=_dashes(look), linewidth=look.width, label=look.title)
+    panel.fill_between(x, low, high, color=style.colour, alpha=BAND, linewidth=0)
+    panel.plot(x, mean, color=style.colour, linestyle=_dashes(style), linewidth=style.width, label=style.title)
 
 
-def _dashes(look: AgentLook) -> Any:
-    return (0, look.dashes) if look.dashes else "-"
+def _dashes(style: AgentStyle) -> Any:
+    return (0, style.dashes) if style.dashes else "-"
 
 
-def aggregate(data: LearningData, known: Record) -> Figure:
+def aggregate(data: LearningData, known: JsonDict) -> Figure:
     """Draw a point with its interval for each agent."""
     iqms = known["aggregate"]["iqm"]
     figure = plotting.new_figure(6.0, 0.9 + 0.32 * len(iqms))
     panel = figure.add_subplot()
     for place, (agent, estimate) in enumerate(iqms.items()):
-        colour = data.looks[agent].colour
+        colour = data.styles[agent].colour
         panel.plot([estimate["low"], estimate["high"]], [place] * 2, color=colour, linewidth=5.0, alpha=0.45)
         panel.plot([estimate["value"]], [place], marker="o", color=colour, markersize=7, markeredgecolor="white")
     panel.axvline(1.0, color=plotting.GREY, linewidth=0.8, zorder=0)
     games = ", ".join(known["compared_games"])
     plotting.tidy(panel, title=games, x="IQM of normalised scores (0: random play, 1: best agent)", grid="x")
-    panel.set_yticks(range(len(iqms)), [data.looks[agent].title for agent in iqms])
+    panel.set_yticks(range(len(iqms)), [data.styles[agent].title for agent in iqms])
     panel.margins(y=0.12)
     panel.invert_yaxis()
     return figure
 
 
-def judged_figures(data: LearningData, known: Record) -> dict[str, tuple[str, Figure]]:
-    """Return title and figure by name for agents that were judged by greedy play; the aggregate once there is one."""
+def evaluation_figures(data: LearningData, known: JsonDict) -> dict[str, tuple[str, Figure]]:
+    """Return title and figure by name for agents that were evaluated by greedy play."""
     drawn = {}
     if known["aggregate"] is not None:
         drawn["iqm"] = ("Normalised score over all games", aggregate(data, known))
@@ -164,14 +163,14 @@ def judged_figures(data: LearningData, known: Record) -> dict[str, tuple[str, Fi
 
 
 def training_figures(data: LearningData) -> dict[str, tuple[str, Figure]]:
-    """Return title and figure by name for agents that were not judged: a row of panels per game."""
+    """Return title and figure by name for agents that were not evaluated: a row of panels per game."""
     games = data.trained_games
     figure = plotting.new_figure(10.5, 0.4 + 2.9 * len(games))
     panels = figure.subplots(len(games), 3, squeeze=False)
     for (score, steps, memory), game in zip(panels, games, strict=True):
         for agent in data.agents:
             for record in data.runs.get((game, agent), []):
-                _training_lines(score, steps, memory, data.looks[agent], record)
+                _training_lines(score, steps, memory, data.styles[agent], record)
         plotting.tidy(score, title=f"{game}: score of training episodes", x="minutes", y="mean around the minute")
         plotting.tidy(steps, title="Agent steps", x="minutes")
         plotting.counts(steps)
@@ -183,12 +182,12 @@ def training_figures(data: LearningData) -> dict[str, tuple[str, Figure]]:
     return {"training": ("Score, speed and memory by minute", figure)}
 
 
-def _training_lines(score: Axes, steps: Axes, memory: Axes, look: AgentLook, record: Record) -> None:
-    line: Record = {"color": look.colour, "linewidth": look.width}
+def _training_lines(score: Axes, steps: Axes, memory: Axes, style: AgentStyle, record: JsonDict) -> None:
+    line: JsonDict = {"color": style.colour, "linewidth": style.width}
     at, scores = score_curve(record, "seconds")
-    score.plot(at / 60.0, scores, linestyle=_dashes(look), **line)
+    score.plot(at / 60.0, scores, linestyle=_dashes(style), **line)
     samples = record["samples"]
-    steps.plot(samples["minutes"], samples["steps"], linestyle=_dashes(look), label=look.title, **line)
+    steps.plot(samples["minutes"], samples["steps"], linestyle=_dashes(style), label=style.title, **line)
     memory.plot(samples["minutes"], samples["resident_mib"], **line)
     beyond = np.subtract(samples["resident_mib"], samples["replay_mib"])
     memory.plot(samples["minutes"], beyond, linestyle=":", **line)

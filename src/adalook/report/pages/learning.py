@@ -1,6 +1,6 @@
 """The Markdown page of a learning experiment, with its figures and its numbers as JSON.
 
-Experiments whose agents were judged by greedy play get tables of scores, goals and aggregates; others, such as short
+Experiments whose agents were evaluated by greedy play get tables of scores, goals and aggregates; others, such as short
 runs on Atari, a table of speed, training scores and memory.
 """
 
@@ -10,9 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from adalook.report.data.learning import LearningData, Record, learning_summary, load_learning, memory_summary
+from adalook.report.data.learning import JsonDict, LearningData, learning_summary, load_learning, memory_summary
 from adalook.report.data.statistics import FEWEST_SAMPLES
 from adalook.report.figures import learning as figures
+from adalook.report.figures.style import save
 from adalook.storage.files import atomic_write, make_directory
 
 NAMED = 10
@@ -26,15 +27,15 @@ def write_learning_report(results: Path, out: Path) -> list[Path]:
     if not data.agents:
         return []
     make_directory(out)
-    if data.is_judged:
+    if data.is_evaluated:
         known = learning_summary(data)
-        drawn = figures.judged_figures(data, known)
-        text = _judged_page(data, known, drawn)
+        drawn = figures.evaluation_figures(data, known)
+        text = _evaluation_page(data, known, drawn)
     else:
         known = _training_summary(data)
         drawn = figures.training_figures(data)
         text = _training_page(data, known, drawn)
-    files = [path for stem, (_, figure) in drawn.items() for path in figures.save(figure, out / stem)]
+    files = [path for stem, (_, figure) in drawn.items() for path in save(figure, out / stem)]
     for path, content in (
         (out / f"{data.name}.md", text),
         (out / f"{data.name}.json", json.dumps(known, indent=1) + "\n"),
@@ -45,14 +46,14 @@ def write_learning_report(results: Path, out: Path) -> list[Path]:
     return files
 
 
-def run_in_words(record: Record) -> str:
+def run_in_words(record: JsonDict) -> str:
     """Return one run in a line."""
     final = record["final"]
     if "steps" not in record:
         return f"{record['game']:<14}random play: score {final['score']:.2f}"
-    judged = "" if final is None else f"score {final['score']:6.2f}, mean depth {final['mean_depth']:.2f}, "
+    evaluated = "" if final is None else f"score {final['score']:6.2f}, mean depth {final['mean_depth']:.2f}, "
     return (
-        f"{record['game']:<14}{record['agent']:<10}seed {record['seed']}: {judged}"
+        f"{record['game']:<14}{record['agent']:<10}seed {record['seed']}: {evaluated}"
         f"last training episodes {number(record['last_training_score'])}, {record['steps']:,} steps "
         f"({record['steps'] / record['cpu_seconds']:,.0f}/s), "
         f"wall {record['wall_seconds'] / record['cpu_seconds']:.2f}× processor time"
@@ -64,7 +65,7 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def interval(estimate: Record, digits: int = 2) -> str:
+def interval(estimate: JsonDict, digits: int = 2) -> str:
     """Return a number with its interval; alone if it rests on one sample."""
     value = f"{estimate['value']:.{digits}f}"
     if estimate["samples"] < 2:
@@ -76,7 +77,7 @@ Drawn = dict[str, tuple[str, Any]]
 """Title and figure by the stem of the files."""
 
 
-def _judged_page(data: LearningData, known: Record, drawn: Drawn) -> str:
+def _evaluation_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
     episodes = "; ".join(f"{game}: {data.final_episodes[game]} episodes" for game in data.games)
     lines = [
         f"# {TITLES.get(data.name, data.name)}",
@@ -87,8 +88,9 @@ def _judged_page(data: LearningData, known: Record, drawn: Drawn) -> str:
         f"Those that rest on fewer than {FEWEST_SAMPLES} runs are too narrow.",
         "",
         "Fixed depths are the paper's baselines: they learn about the action taken. QL-DQN, with a prior and without, "
-        "is ours: θ follows the cost, one head serves all depths, and it learns about every first action of its trees. "
-        "The paper's has given shares, a head for each depth, a prior, and learns about the action taken. "
+        "is this project's variant: θ follows the cost, one head serves all depths, and it learns about every first "
+        "action of its trees. The paper's has given shares, a head for each depth, a prior, and learns about the action "
+        "taken. "
         "`--agents every1 every2 every3` are fixed depths that learn about every action.",
         "",
         _measured_on(data),
@@ -107,7 +109,7 @@ def _measured_on(data: LearningData) -> str:
     return f"Measured on {data.machine['cores']} cores of {data.machine['cpu']}, {data.machine['date'][:10]}."
 
 
-def _missing(known: Record) -> list[str]:
+def _missing(known: JsonDict) -> list[str]:
     missing = known["missing"]
     if not missing:
         return []
@@ -115,7 +117,7 @@ def _missing(known: Record) -> list[str]:
     return [f"**Not complete**: {len(missing)} runs are missing: {names}.", ""]
 
 
-def _goal_lines(known: Record) -> list[str]:
+def _goal_lines(known: JsonDict) -> list[str]:
     if not known["goals"]:
         return ["Nothing can be said about the goals yet: runs of QL-DQN or of fixed depths are missing.", ""]
     rows = ["## Goals", "", "| goal | difference | met | interval without 0 |", "|---|---:|---|---|"]
@@ -126,11 +128,11 @@ def _goal_lines(known: Record) -> list[str]:
     return [*rows, ""]
 
 
-def _aggregate_lines(data: LearningData, known: Record) -> list[str]:
+def _aggregate_lines(data: LearningData, known: JsonDict) -> list[str]:
     if known["aggregate"] is None:
         return []
     adaptive = list(known["aggregate"]["beats"])
-    heads = "".join(f" {data.looks[agent].title} beats it |" for agent in adaptive)
+    heads = "".join(f" {data.styles[agent].title} beats it |" for agent in adaptive)
     rows = [
         f"## All games together ({', '.join(known['compared_games'])})",
         "",
@@ -143,24 +145,24 @@ def _aggregate_lines(data: LearningData, known: Record) -> list[str]:
     for agent, estimate in known["aggregate"]["iqm"].items():
         beaten = (known["aggregate"]["beats"][name].get(agent) for name in adaptive)
         cells = "".join(f" {'–' if chance is None else interval(chance)} |" for chance in beaten)
-        rows.append(f"| {data.looks[agent].title} (`{agent}`) | {interval(estimate)} |{cells}")
+        rows.append(f"| {data.styles[agent].title} (`{agent}`) | {interval(estimate)} |{cells}")
     return [*rows, ""]
 
 
-def _game_lines(data: LearningData, game: str, cells: Record) -> list[str]:
+def _game_lines(data: LearningData, game: str, cells: JsonDict) -> list[str]:
     rows = [f"## {game}", "", f"Random play: {number(cells['random'])}."]
     if cells["scale"] is None:
         rows[-1] += " Scores have no scale here yet: random play, or an agent above it, is missing."
     rows += [
         "",
-        "| agent | seeds | score | last 50 training episodes | steps | steps/s | nodes/step | depth | judged with: "
+        "| agent | seeds | score | last 50 training episodes | steps | steps/s | nodes/step | depth | evaluation: "
         "nodes/step | depth | wall/CPU |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for agent, cell in cells["agents"].items():
         note = " (prior unfinished)" if cell["priors_unfinished"] else ""
         rows.append(
-            f"| {data.looks[agent].title} (`{agent}`){note} | {len(cell['scores'])} | {interval(cell['score'])} | "
+            f"| {data.styles[agent].title} (`{agent}`){note} | {len(cell['scores'])} | {interval(cell['score'])} | "
             f"{number(cell['last_training_score'])} | {cell['steps']:,.0f} | {cell['steps_per_second']:,.0f} | "
             f"{cell['nodes_per_step']:.1f} | {cell['training_depth']:.2f} | "
             f"{number(cell['evaluation_nodes_per_step'])} | {cell['mean_depth']:.2f} | {cell['wall_per_cpu']:.2f} |"
@@ -168,10 +170,10 @@ def _game_lines(data: LearningData, game: str, cells: Record) -> list[str]:
     return [*rows, ""]
 
 
-# ---- experiments whose agents were not judged by greedy play
+# Experiments whose agents were not evaluated by greedy play -----------------------------------------------------------
 
 
-def _training_summary(data: LearningData) -> Record:
+def _training_summary(data: LearningData) -> JsonDict:
     """Return all that the page says about such runs, as JSON can hold it."""
     return {
         "machine": dict(data.machine),
@@ -196,7 +198,7 @@ def _training_summary(data: LearningData) -> Record:
     }
 
 
-def _training_page(data: LearningData, known: Record, drawn: Drawn) -> str:
+def _training_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
     lines = [
         f"# {TITLES.get(data.name, data.name)}: {', '.join(data.trained_games)}",
         "",
@@ -221,7 +223,7 @@ def _training_page(data: LearningData, known: Record, drawn: Drawn) -> str:
             growth = f"{run['grown_mib']:+.1f} MiB ({run['beyond_replay_mib_per_minute']:+.2f}/min)"
             leak = "**yes**" if run["leaks"] else "no"
         lines.append(
-            f"| {run['game']} | {data.looks[run['agent']].title} (`{run['agent']}`) | {run['seed']} | "
+            f"| {run['game']} | {data.styles[run['agent']].title} (`{run['agent']}`) | {run['seed']} | "
             f"{samples['minutes'][-1]:.1f} | {run['steps']:,} | {run['steps_per_second']:.0f} | {run['episodes']:,} | "
             f"{number(run['first_training_score'])} | {number(run['last_training_score'])} | "
             f"{samples['resident_mib'][-1]:,.0f} MiB | {samples['replay_mib'][-1]:,.0f} MiB | {growth} | {leak} | "

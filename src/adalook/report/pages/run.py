@@ -157,12 +157,14 @@ def _cards(run: TrainingRun) -> str:
     cards = [
         ("Best evaluation", *_best_evaluation(run)),
         ("Last evaluation", *_evaluation(last)),
-        ("Last episodes of training", *_last_episodes(run)),
+        ("Last training episodes", *_last_episodes(run)),
         ("Agent steps", f"{log.steps:,}", speed),
-        ("Time of training", *_time(run)),
+        ("Training time", *_time(run)),
     ]
     if log.prior_steps:
-        cards.append(("Time of the prior", duration(log.prior_seconds), f"{log.prior_steps:,} steps, not counted"))
+        cards.append(
+            ("Training time of the prior", duration(log.prior_seconds), f"{log.prior_steps:,} steps, not counted")
+        )
     items = "".join(
         f'<li><span class="name">{escape(name)}</span><b>{escape(number)}</b><span>{escape(more)}</span></li>'
         for name, number, more in cards
@@ -188,7 +190,7 @@ def _best_evaluation(run: TrainingRun) -> tuple[str, str]:
     """Return the best evaluation in words, with a warning that the best of many had luck."""
     number, more = _evaluation(run.log.best_evaluation)
     count = len(run.log.evaluations)
-    return number, f"{more}; the best of {count}, which flatters" if count > 1 else more
+    return number, f"{more}; the best of {count}, so biased upwards" if count > 1 else more
 
 
 def _last_episodes(run: TrainingRun) -> tuple[str, str]:
