@@ -89,8 +89,8 @@ def _evaluation_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
         "",
         "Fixed depths are the paper's baselines: they learn about the action taken. QL-DQN, with a prior and without, "
         "is this project's variant: θ follows the cost, one head serves all depths, and it learns about every first "
-        "action of its trees. The paper's has given shares, a head for each depth, a prior, and learns about the action "
-        "taken. "
+        "action of its trees. The paper's has given shares, a head for each depth and a prior, and learns about the "
+        "action taken. "
         "`--agents every1 every2 every3` are fixed depths that learn about every action.",
         "",
         _measured_on(data),
