@@ -166,7 +166,7 @@ def test_what_is_wrong_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     (results / "experiment.json").write_text("{}")
     assert "do not fit on one page" in complaint([run, results, *out], capsys)
     assert "named twice" in complaint([run, tmp_path / "." / "run", *out], capsys)
-    assert "--decisions >= 1" in complaint([run, "--decisions", "0", *out], capsys)
+    assert "--decisions is wrong: expected a whole number >= 1" in complaint([run, "--decisions", "0", *out], capsys)
     nowhere = complaint([tmp_path / "nowhere", *out], capsys)
     assert "nothing to report in" in nowhere
     assert "experiment.json) or a run of adalook train (config.json), got no such directory" in nowhere
