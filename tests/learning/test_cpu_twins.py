@@ -165,9 +165,11 @@ def test_other_networks_take_plain_pytorch() -> None:
 
 
 @pytest.mark.parametrize("accelerate", TWINS)
-@pytest.mark.parametrize("kind", [DQN, QLDQN])
-def test_runs_repeat_and_resume_to_the_bit_whatever_is_accelerated(kind: Any, accelerate: str, tmp_path: Any) -> None:
-    config = small_config(accelerate=accelerate)
+@pytest.mark.parametrize(("kind", "double"), [(DQN, False), (DQN, True), (QLDQN, False)])
+def test_runs_repeat_and_resume_to_the_bit_whatever_is_accelerated(
+    kind: Any, double: bool, accelerate: str, tmp_path: Any
+) -> None:
+    config = small_config(accelerate=accelerate, double=double)
     whole, parts = (kind(BREAKOUT, config, seed=3) for _ in range(2))
     whole.learn(steps=240)
     parts.learn(steps=160).save(tmp_path / "run")

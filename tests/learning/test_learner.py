@@ -53,6 +53,31 @@ def test_the_return_is_followed_by_the_discounted_value_of_the_leaf() -> None:
     np.testing.assert_allclose(learn.td_targets([data]).numpy(), data.returns + factors * values, rtol=1e-5, atol=1e-6)
 
 
+def test_double_dqn_values_the_networks_action_by_the_target_network() -> None:
+    net = network()
+    plain, double = learner(net), learner(net, double=True)
+    data = batch([1, 2, 3, 3, 2, 1] * 4)
+    double.target.load_weights(network(seed=8).weights())
+    expected, differs = [], 0
+    for i, head in enumerate(data.heads.tolist()):
+        leaf = torch.from_numpy(data.leaves[i : i + 1])
+        action = int(net(leaf, head).argmax())
+        values = double.target(leaf, head)[0].detach().numpy()
+        differs += action != int(values.argmax())
+        expected.append(data.returns[i] + 0.9**head * values[action])
+    assert differs  # else this would be plain DQN
+    np.testing.assert_allclose(double.td_targets([data]).numpy(), expected, rtol=1e-5, atol=1e-6)
+    plain.target.load_weights(double.target.weights())
+    assert (plain.td_targets([data]) >= double.td_targets([data]) - 1e-6).all()
+
+
+def test_double_dqn_takes_the_network_as_it_is_at_each_update() -> None:
+    some = [batch([1, 2, 3] * 4, seed=seed) for seed in range(6)]
+    together, alone = learner(network(), double=True), learner(network(), double=True)
+    updates = [alone.update([each])[0] for each in some]
+    assert together.update(some) == updates
+
+
 def test_targets_of_several_batches_in_one_pass_are_those_of_each() -> None:
     learn = learner(network())
     some = [batch([1, 2, 3], seed=1), batch([2] * 5, seed=2)]

@@ -111,6 +111,8 @@ class Config:
     """Agent steps per update."""
     target_period_steps: Annotated[int, integer(min=1)] = 1_000
     """Agent steps between copies of the network into the target network."""
+    double: Annotated[bool, boolean] = False
+    """Double DQN (van Hasselt et al. 2016): the network chooses the leaf's action, the target network values it."""
     optimizer: Annotated[Optimizer, one_of(*get_args(Optimizer))] = "rmsprop"
     """rmsprop (centred) or adam."""
     learning_rate: Annotated[float, positive] = 0.00025

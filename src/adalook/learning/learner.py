@@ -3,7 +3,8 @@
     y = R + γ^steps max_a Q_h⁻(leaf, a)       R the return to the leaf; nothing follows R if the leaf has terminated
     loss = mean over the batch of w_h · Huber(Q_h(s₀, a₀) − y)
 
-Q⁻ is the target network, a copy that lags behind. Plain DQN has head 0, and its leaf is the next state, one step away.
+Q⁻ is the target network, a copy that lags behind; double DQN takes Q_h⁻(leaf, argmax_a Q_h(leaf, a)) instead of the
+maximum. Plain DQN has head 0, and its leaf is the next state, one step away.
 """
 
 from __future__ import annotations
@@ -66,9 +67,10 @@ class Learner:
         """Make one step of gradient descent for each batch; batches are drawn when they are needed.
 
         Targets do not depend on the steps in between, so those of several small batches share a pass of the network.
+        Those of double DQN do: its actions are the network's as it is now.
         """
         updates = []
-        for group in _groups(batches, self.network.batches_per_pass):
+        for group in _groups(batches, 1 if self._config.double else self.network.batches_per_pass):
             targets = torch.split(self.td_targets(group), [len(batch.actions) for batch in group])
             updates += [self.gradient_step(batch, y) for batch, y in zip(group, targets, strict=True)]
         return updates
@@ -81,8 +83,11 @@ class Learner:
         )
         heads = np.concatenate([batch.heads for batch in batches])
         with torch.no_grad():
-            values = self.target.head_values(leaves, heads).amax(dim=1)
-            return rewards + torch.where(terminated, 0.0, self._config.discount**steps * values)
+            values = self.target.head_values(leaves, heads)
+            if self._config.double:
+                best = self.network.head_values(leaves, heads).argmax(dim=1, keepdim=True)
+                values = values.gather(1, best)
+            return rewards + torch.where(terminated, 0.0, self._config.discount**steps * values.amax(dim=1))
 
     def gradient_step(self, batch: Batch, targets: Tensor) -> Update:
         """Make one step of gradient descent towards targets (n,)."""
