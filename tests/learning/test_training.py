@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 import adalook as al
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.training import EnvPool
+from adalook.learning.training import EnvPool, NStepReturns
+from adalook.simulators.base import Transition
 from adalook.simulators.tabular import TabularSimulator
-from tests.learning.small import BREAKOUT, small_config
+from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 
 def test_a_truncated_episode_is_cut_off_but_not_ended() -> None:
@@ -33,6 +37,59 @@ def test_what_is_stored_is_what_was_decided() -> None:
     assert agent.ranks.count(1) == len(done.decisions)  # once per state, not once per leaf
     drawn = replay.sample(np.random.default_rng(0), 64)
     assert all(any(np.array_equal(row, state) for state in shown) for row in drawn.observations)
+
+
+def n_step(steps: list[tuple[float, bool, bool]], n: int, discount: float = 0.5) -> list[Any]:
+    """(state, R, leaf, steps, terminated) of transitions made of (reward, terminated, episode_over) of each step."""
+    returns = NStepReturns(1, n, discount)
+    made = []
+    for state, (reward, terminated, over) in enumerate(steps):
+        transition = Transition(np.array([state + 1]), reward, reward, terminated, over)
+        made += returns.add(0, np.array([state]), state % 3, transition)
+    assert all(each.head == 0 and each.action == each.observation[0] % 3 for each in made)
+    return [
+        (int(each.observation[0]), each.return_to_leaf, int(each.leaf[0]), each.steps, each.terminated) for each in made
+    ]
+
+
+def test_one_step_is_the_transition_itself() -> None:
+    steps = [(0.1, False, False), (0.7, True, False), (0.3, False, True)]
+    assert n_step(steps, 1) == [(0, 0.1, 1, 1, False), (1, 0.7, 2, 1, True), (2, 0.3, 3, 1, False)]
+
+
+def test_rewards_of_n_steps_are_discounted_up_to_the_leaf() -> None:
+    steps = [(1.0, False, False), (2.0, False, False), (4.0, False, False), (8.0, False, False)]
+    assert n_step(steps, 3) == [(0, 1.0 + 1.0 + 1.0, 3, 3, False), (1, 2.0 + 2.0 + 2.0, 4, 3, False)]
+
+
+def test_termination_makes_shorter_ones_that_are_not_bootstrapped() -> None:
+    steps = [(1.0, False, False), (2.0, True, True), (4.0, False, False)]
+    assert n_step(steps, 3) == [(0, 2.0, 2, 2, True), (1, 2.0, 2, 1, True)]  # nothing reaches into the next episode
+
+
+def test_a_lost_life_ends_them_though_the_episode_goes_on() -> None:
+    steps = [(1.0, True, False), (2.0, False, False), (4.0, False, False)]
+    assert n_step(steps, 2) == [(0, 1.0, 1, 1, True), (1, 4.0, 3, 2, False)]
+
+
+def test_truncation_makes_shorter_ones_that_are_bootstrapped() -> None:
+    steps = [(1.0, False, False), (2.0, False, True), (4.0, False, False)]
+    assert n_step(steps, 3) == [(0, 2.0, 2, 2, False), (1, 2.0, 2, 1, False)]
+
+
+def test_an_agent_of_n_steps_stores_them_and_resumes_to_the_bit(tmp_path: Path) -> None:
+    config = small_config(n_steps=3, max_episode_steps=25, double=True)
+    whole, parts = (DQN(BREAKOUT, config, seed=2) for _ in range(2))
+    whole.learn(steps=200)
+    parts.learn(steps=132).save(tmp_path / "run")  # 33 rounds: steps of each environment are pending
+    again = DQN.load(tmp_path / "run")
+    assert fingerprint(again.learn(steps=68)) == fingerprint(whole)
+    drawn = whole.trainer.replay.sample(np.random.default_rng(0), 2_000)
+    counts = np.bincount(drawn.steps, minlength=4) / len(drawn.steps)
+    assert counts[0] == 0
+    assert counts[3] > 0.5
+    assert min(counts[1:3]) > 0.01  # episodes end, and are truncated
+    assert set(drawn.heads.tolist()) == {0}
 
 
 def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:

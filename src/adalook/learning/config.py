@@ -111,6 +111,9 @@ class Config:
     """Agent steps per update."""
     target_period_steps: Annotated[int, integer(min=1)] = 1_000
     """Agent steps between copies of the network into the target network."""
+    n_steps: Annotated[int, integer(min=1, max=DEEPEST)] = 1
+    """Steps of the environment that plain DQN (depth 0) learns from at a time: Σ γ^t r_t + γ^n max Q. Trees have their
+    own returns."""
     double: Annotated[bool, boolean] = False
     """Double DQN (van Hasselt et al. 2016): the network chooses the leaf's action, the target network values it."""
     optimizer: Annotated[Optimizer, one_of(*get_args(Optimizer))] = "rmsprop"

@@ -97,6 +97,7 @@ class Trainer:
         learner.network.load_state_dict(acting.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
+        self._returns = NStepReturns(len(envs), config.n_steps, config.discount)
         self.step, self.seconds = 0, 0.0
         self._between_rounds = True
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
@@ -125,8 +126,8 @@ class Trainer:
         finally:  # no update goes on after whatever stopped this
             wait([learning])
         updates = learning.result()
-        for observation, decision, transition in zip(observations, decisions, transitions, strict=True):
-            self._store(observation, decision, transition)
+        for env, (decision, transition) in enumerate(zip(decisions, transitions, strict=True)):
+            self._store(env, observations[env], decision, transition)
         self.acting.load_state_dict(self.learner.network.state_dict())
         return decisions, episodes, updates
 
@@ -139,19 +140,9 @@ class Trainer:
         seeds: IntArray = self._rngs["search"].integers(0, 2**62, count)
         return self.actor.decide(self.envs.live, self.envs.observations, random_actions, seeds)
 
-    def _store(self, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
-        """Store what a decision is to be learnt from; plain DQN's is the step that the environment made."""
-        experiences = decision.experiences or (
-            Experience(
-                observation,
-                decision.action,
-                transition.reward,
-                transition.observation,
-                head=0,
-                steps=1,
-                terminated=transition.terminated,
-            ),
-        )
+    def _store(self, env: int, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
+        """Store what a decision is to be learnt from; plain DQN's are the steps that the environment made."""
+        experiences = decision.experiences or self._returns.add(env, observation, decision.action, transition)
         distances = decision.distances or None  # they belong to the state: recorded once, with its first leaf
         for experience in experiences:
             self.replay.add(experience, distances)
@@ -202,6 +193,7 @@ class Trainer:
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs.items()},
             "learner": self.learner.state(),
             "envs": self.envs.state(),
+            "returns": self._returns.state(),
             "replay": self.replay.state(),
         }
 
@@ -213,6 +205,7 @@ class Trainer:
         self.learner.load_state(state["learner"])
         self.acting.load_state_dict(self.learner.network.state_dict())
         self.envs.load_state(state["envs"])
+        self._returns.load_state(state["returns"])
         self.replay.load_state(state["replay"])
         self._between_rounds = True
 
@@ -220,6 +213,55 @@ class Trainer:
         """Close the environments and end the threads."""
         self.envs.close()
         self._executor.shutdown()
+
+
+class NStepReturns:
+    """Makes transitions of n steps from those that live environments make: R = Σ_{t<n} γ^t r_t.
+
+    Where an episode is over, or a life that counts as one, the steps before it make shorter ones.
+
+    Args:
+        num_envs: how many environments.
+        n_steps: n.
+        discount: γ.
+    """
+
+    def __init__(self, num_envs: int, n_steps: int, discount: float) -> None:
+        self._n_steps, self._discount = n_steps, discount
+        self._pending: list[list[tuple[np.ndarray[Any, Any], int, float]]] = [[] for _ in range(num_envs)]
+        """(observation, action, reward) of the last steps of each environment, fewer than n"""
+
+    def add(
+        self, env: int, observation: np.ndarray[Any, Any], action: int, transition: Transition
+    ) -> Sequence[Experience]:
+        """Return the transitions that are complete with a step of an environment."""
+        pending = self._pending[env]
+        pending.append((observation, action, transition.reward))
+        over = transition.terminated or transition.episode_over
+        complete = []
+        while pending and (over or len(pending) == self._n_steps):
+            first_observation, first_action, _ = pending[0]
+            complete.append(
+                Experience(
+                    first_observation,
+                    first_action,
+                    sum(self._discount**t * reward for t, (_, _, reward) in enumerate(pending)),
+                    transition.observation,
+                    head=0,
+                    steps=len(pending),
+                    terminated=transition.terminated,
+                )
+            )
+            del pending[0]
+        return complete
+
+    def state(self) -> list[Any]:
+        """Return the steps that are not complete yet, by environment, as plain data and arrays."""
+        return [[list(step) for step in pending] for pending in self._pending]
+
+    def load_state(self, state: list[Any]) -> None:
+        """Go on from what `state` gave."""
+        self._pending = [[(np.asarray(step[0]), step[1], step[2]) for step in pending] for pending in state]
 
 
 class EnvPool:
