@@ -105,7 +105,7 @@ def test_mixed_depths_are_certified_for_the_policy_that_is_returned(method, limi
     assert violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss) == []
 
 
-def test_hub_models_stopped_early_are_certified():
+def test_models_with_shared_rows_stopped_early_are_certified():
     """Wide shared rows, every method, one to three passes: the bounds hold for whatever policy comes out."""
     rng = np.random.default_rng(7)
     for _ in range(40):

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook.mdp.transitions import is_stochastic, row_of
 from adalook.planning.queries import LookaheadRoots, QueryCounter, horizon
 from tests.exact import random_mdp
 
 
 def children(mdp: al.MDP, s: int):
-    """For each offered action, the successors that lookahead expands: none behind a hub."""
+    """For each offered action, the successors that lookahead expands: none behind a shared row."""
     for a in np.flatnonzero(mdp.offered[s]):
         code = mdp.codes[s, a]
-        behind_hub = code <= -2 and -2 - code < mdp.rows.num_shared
-        yield [] if behind_hub else [int(t) for t in mdp.transition_row(s, int(a))[0]]
+        behind_shared = is_stochastic(code) and row_of(code) < mdp.rows.num_shared
+        yield [] if behind_shared else [int(t) for t in mdp.transition_row(s, int(a))[0]]
 
 
 def tree_nodes(mdp: al.MDP, s: int, depth: int) -> int:

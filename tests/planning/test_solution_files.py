@@ -97,7 +97,7 @@ def test_a_model_without_layout_has_none_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "limit"), [("MOST_STATES", 50), ("MOST_TREE_LEVELS", 3), ("MOST_TREE_NODES", 99), ("MOST_ROOT_WORK", 99)]
+    ("name", "limit"), [("MAX_STATES", 50), ("MAX_TREE_LEVELS", 3), ("MAX_TREE_NODES", 99), ("MAX_ROOT_WORK", 99)]
 )
 def test_counts_that_would_take_too_long_are_null_with_a_note(
     name: str, limit: int, maze: al.MDP, solution: al.Solution, monkeypatch: pytest.MonkeyPatch

@@ -59,7 +59,7 @@ def test_twin_states(block):
 
 
 def test_plain_argmax_cycles_on_the_maze_and_we_do_not():
-    """What the threshold is for: without it, dust on tied actions keeps the policy changing for ever."""
+    """What the threshold is for: without it, rounding on tied actions keeps the policy changing for ever."""
     mdp = al.zoo.maze(size=30, seed=0)
     sol = al.solve(mdp, al.PolicyIteration(), tolerance=0.0)
     assert sol.converged

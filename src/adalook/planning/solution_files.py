@@ -37,14 +37,14 @@ from adalook.storage.files import atomic_write, make_directory
 FORMAT = "adalook solution"
 FORMAT_VERSION = 1
 
-MOST_STATES = 20_000
+MAX_STATES = 20_000
 """Counting trees below every state can take far longer than solving, so larger models leave it to whoever asks …"""
-MOST_TREE_LEVELS, MOST_TREE_NODES = 500, 2_000_000
+MAX_TREE_LEVELS, MAX_TREE_NODES = 500, 2_000_000
 """… and so do deep trees, whose counts outgrow 64 bits: (S · depth) big integers have to fit in memory …"""
-MOST_ROOT_WORK = 1e9
+MAX_ROOT_WORK = 1e9
 """… and graphs that are reached in a few steps: S times the number of transitions, some three seconds."""
 
-MOST_TRACED = 300_000
+MAX_TRACED_STATES = 300_000
 """A saved trace holds at most this many states, over all its passes: enough to look at, small enough to send."""
 
 NOT_COUNTED = (
@@ -172,7 +172,7 @@ def _arrays(solution: Solution, mdp: MDP) -> dict[str, Any]:
 
 def _trace_states(solution: Solution, mdp: MDP, initial_policy: Any) -> dict[str, Any]:
     """The arrays of `trace.npz`; none if there is nowhere to draw them, or states were not kept or are too many."""
-    trace, most_frames = solution.trace, MOST_TRACED // mdp.num_states
+    trace, most_frames = solution.trace, MAX_TRACED_STATES // mdp.num_states
     if mdp.layout is None or not trace or trace[-1].values is None or not most_frames:
         return {}
     start = starting_policy(mdp, initial_policy)
@@ -219,12 +219,12 @@ def _queries(queries: Queries, counted: bool) -> dict[str, Any]:
 def _countable(solution: Solution, mdp: MDP) -> bool:
     """True if `tree` and `root` can be counted in seconds."""
     n, deepest = mdp.num_states, max((iteration.max_depth for iteration in solution.trace), default=1)
-    if n > MOST_STATES:
+    if n > MAX_STATES:
         return False
     if deepest == 1:
         return True
     transitions = mdp.num_pairs + len(mdp.rows.data)
-    return deepest <= MOST_TREE_LEVELS and n * deepest <= MOST_TREE_NODES and n * transitions <= MOST_ROOT_WORK
+    return deepest <= MAX_TREE_LEVELS and n * deepest <= MAX_TREE_NODES and n * transitions <= MAX_ROOT_WORK
 
 
 def _layout(mdp: MDP) -> dict[str, Any] | None:

@@ -131,7 +131,7 @@ def test_solve_report_needs_a_place(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_long_solve_shows_some_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solution_files, "MOST_TRACED", 1000)
+    monkeypatch.setattr(solution_files, "MAX_TRACED_STATES", 1000)
     monkeypatch.setattr(solution_page, "MOST_PASSES", 20)
     page = solved("zoo:maze?size=12", tmp_path, "--method", "vi")
     text = (tmp_path / "report.html").read_text()
@@ -146,7 +146,7 @@ def test_a_long_solve_shows_some_passes_and_says_so(tmp_path: Path, monkeypatch:
 
 
 def test_a_model_too_large_for_the_explorer_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solution_files, "MOST_TRACED", 50)
+    monkeypatch.setattr(solution_files, "MAX_TRACED_STATES", 50)
     page = solved("zoo:maze?size=12", tmp_path)
     assert "explorer" not in page.ids
     assert "too large for the explorer" in (tmp_path / "report.html").read_text()
@@ -154,7 +154,7 @@ def test_a_model_too_large_for_the_explorer_gets_a_sentence(tmp_path: Path, monk
 
 def test_the_worst_page_stays_below_five_megabytes(tmp_path: Path) -> None:
     """Numbers without any pattern, as many as a trace may hold."""
-    states, frames = 3000, solution_files.MOST_TRACED // 3000
+    states, frames = 3000, solution_files.MAX_TRACED_STATES // 3000
     random = np.random.default_rng(0)
     layout = al.Layout(np.argwhere(np.ones((50, 60), bool)), np.zeros((50, 60), bool))
     mdp = al.MDP(random.random((states, 2)), random.integers(0, states, (states, 2)), 0.5, layout=layout)
