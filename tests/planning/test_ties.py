@@ -6,6 +6,7 @@ import pytest
 import adalook as al
 
 METHODS = {
+    "Auto": lambda mdp: al.Auto(),
     "PI": lambda mdp: al.PolicyIteration(),
     "3-PI": lambda mdp: al.HPI(3),
     "WLPI": lambda mdp: al.WLPI(),

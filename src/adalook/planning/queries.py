@@ -70,7 +70,7 @@ class LookaheadQueries(Mapping[str, int]):
         return f"LookaheadQueries({self._known or 'not counted yet'})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EvaluationQueries(Mapping[str, int]):
     """Queries of one policy evaluation by convention."""
 

@@ -160,17 +160,15 @@ class _Loop:
         """Evaluate, back up, improve, and decide whether that was enough."""
         mdp, policy = self.mdp, self.policy
         evaluation = self.evaluator.evaluate(policy, self.values, self.last)
-        first = backup(mdp, evaluation.values, evaluation.policy)
+        first = evaluation.last_backup or backup(mdp, evaluation.values, evaluation.policy)
         began = perf_counter()
         loss = loss_bound(mdp, first.residual, greedy=not evaluation.exact)
         self.certificate_seconds += perf_counter() - began
         step = self._improve(evaluation, first)
         self._keep_best(evaluation, first.residual, step, loss)
-        improved = changed = kernels.count_different(step.actions, evaluation.policy)
-        if evaluation.policy is not policy:
-            changed = kernels.count_different(step.actions, policy)
+        changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
-        self.last = PassOutcome(first.residual, improved, loss)
+        self.last = PassOutcome(first.residual, changed, loss)
         if loss <= self.tolerance:
             self.done = f"policy loss certified below {self.tolerance:g}"
         else:

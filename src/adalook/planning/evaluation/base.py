@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.planning.lookahead.levels import Residual
+from adalook.planning.lookahead.levels import Backup, Residual
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -25,6 +25,8 @@ class PolicyEvaluation(NamedTuple):
     """Solved as far as float64 allows (or as was asked for), so that gains can be told from errors."""
     backups: int = 0
     """Backups of every state, over all actions, that improved the policy on the way."""
+    last_backup: Backup | None = None
+    """The backup of these values, if the way to evaluate had to make one; otherwise the loop does."""
 
 
 class PassOutcome(NamedTuple):
@@ -33,7 +35,7 @@ class PassOutcome(NamedTuple):
     residual: Residual
     """Of the backup of the evaluated values."""
     changed: int
-    """States whose action was improved after the evaluation."""
+    """States whose action changed."""
     policy_loss: float
 
 

@@ -163,7 +163,13 @@ class AdaptiveEvaluation(ExactEvaluation):
         result = in_place.iterate_in_place(self.mdp, values, policy, self.tolerance, partial_span)
         self._rounds += result.rounds
         return PolicyEvaluation(
-            result.values, result.policy, in_place.NAME, result.swept, exact=False, backups=result.backups
+            result.values,
+            result.policy,
+            in_place.NAME,
+            result.swept,
+            exact=False,
+            backups=result.backups,
+            last_backup=result.last_backup,
         )
 
     def _some_sweeps(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:

@@ -29,24 +29,23 @@ class FunctionalGraph:
 
     def __init__(self, mdp: MDP) -> None:
         self._mdp = mdp
-        self._leaf: IntArray | None = None
+        self._leaf: IntArray = np.zeros(mdp.rows.num_rows, np.int32)
+        self._used: IntArray = np.empty(MAX_LEAVES, np.int64)
 
     def solve(self, policy: IntArray) -> FloatArray | None:
         """Return the policy's values (S,), or None if it uses too many distinct stochastic rows."""
         mdp, n = self._mdp, self._mdp.num_states
-        if self._leaf is None:
-            self._leaf = np.full(mdp.rows.num_rows, -1, np.int32)
-        used = np.empty(MAX_LEAVES, np.int64)
+        leaf, used = self._leaf, self._used
         reward, code = np.empty(n), np.empty(n, mdp.codes.dtype)
-        leaves = _gather(mdp.arrays, policy, self._leaf, used, reward, code)
+        leaves = _gather(mdp.arrays, policy, leaf, used, reward, code)
         try:
             if leaves > MAX_LEAVES:
                 return None
             value, weight = np.empty(n), np.empty(n)
             exits, path = np.empty(n, np.int32), np.empty_like(code)
-            _propagate(reward, code, self._leaf, mdp.discount, value, weight, exits, path)
+            _propagate(reward, code, leaf, mdp.discount, value, weight, exits, path)
         finally:
-            self._leaf[used[:leaves]] = -1
+            leaf[used[:leaves]] = 0
         if leaves:
             matrix, constant = np.zeros((leaves, leaves)), np.zeros(leaves)
             _close_leaves(mdp.arrays, used[:leaves], value, weight, exits, matrix, constant)
@@ -63,8 +62,8 @@ def _gather(
 ) -> int:
     """Write the policy's rewards and transition codes (S,) and number its distinct stochastic rows.
 
-    used[:count] lists these rows in order of appearance, and leaf (rows,) says where each stands there, -1 elsewhere.
-    Returns count, or one more than `used` has room for, and then nothing else.
+    used[:count] lists these rows in order of appearance, and leaf (rows,) says where each stands there, counted from 1;
+    0 elsewhere. Returns count, or one more than `used` has room for, and then nothing else.
     """
     rewards, codes = model.rewards, model.codes
     count = 0
@@ -73,12 +72,12 @@ def _gather(
         code[s] = codes[s, index(policy[s])]
         if not is_deterministic(code[s]):
             row = row_of(code[s])
-            if leaf[row] < 0:
+            if leaf[row] == 0:
                 if count == len(used):
                     return count + 1
-                leaf[row] = count
                 used[count] = row
                 count += 1
+                leaf[row] = count
     return count
 
 
@@ -96,7 +95,7 @@ def _propagate(
     """Solve a policy up to its stochastic rows: v(s) = value(s) + weight(s) · m(exit(s)).
 
     Follow the pointers to a cycle, a stochastic row or a finished state; close the cycle; propagate back.
-    exits (S,) ends as the number of a stochastic row, or negative; path (S,) is scratch.
+    exits (S,) ends as the position of a stochastic row in that list, or negative; path (S,) is scratch.
     """
     log_discount = np.log(discount) if discount > 0.0 else -np.inf
     exits[:] = _UNSEEN
@@ -109,7 +108,7 @@ def _propagate(
             if not is_deterministic(code[s]):
                 value[s] = reward[s]
                 weight[s] = discount
-                exits[s] = leaf[row_of(code[s])]
+                exits[s] = leaf[row_of(code[s])] - 1
                 break
             exits[s] = _ON_PATH
             path[length] = s

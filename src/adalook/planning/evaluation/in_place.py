@@ -31,6 +31,7 @@ from adalook.planning.lookahead.kernels import (
     index,
     shared_expectations,
 )
+from adalook.planning.lookahead.levels import Backup, Residual
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -69,7 +70,9 @@ class Improved(NamedTuple):
     swept: int
     """States updated by sweeps."""
     backups: int
-    """Backups of every state, in place or not."""
+    """Backups of every state, in place or not, but for the last one below."""
+    last_backup: Backup | None
+    """The backup of these values, where it was made to find that they are good enough."""
 
 
 class Goal(NamedTuple):
@@ -110,10 +113,23 @@ def iterate_in_place(mdp: MDP, values: FloatArray, policy: IntArray, tolerance: 
     else:
         nobody: IntArray = np.empty(0, mdp.codes.dtype)
         predecessors = Predecessors(nobody, nobody, nobody)
-    rounds, swept, backups = _run_rounds(
-        mdp.arrays, predecessors, max(1, mdp.longest_row), values, policy, partial_span, goal
+    best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    state = IterationState(values, policy, best, action, shared)
+    rounds, swept, backups, good, residual = _run_rounds(
+        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal
     )
-    return Improved(values, policy, rounds, swept, backups)
+    last_backup = Backup(best, action, shared, Residual(*residual)) if good else None
+    return Improved(values, policy, rounds, swept, backups, last_backup)
+
+
+class IterationState(NamedTuple):
+    """The arrays that rounds work on, in place."""
+
+    values: FloatArray  # (S,)
+    policy: IntArray  # (S,)
+    best: FloatArray  # (S,) T v of the last full backup
+    action: IntArray  # (S,) and its greedy policy
+    shared: FloatArray  # (rows,) expectation of each shared row
 
 
 class PaddedRows(NamedTuple):
@@ -295,25 +311,28 @@ def _run_rounds(
     model: ModelArrays,
     predecessors: Predecessors,
     longest_row: int,
-    v: FloatArray,
-    policy: IntArray,
+    state: IterationState,
     partial_span: float,
     goal: Goal,
-) -> tuple[int, int, int]:
-    """Improve v and policy (S,) in place, round by round; see the module. Returns (rounds, states swept, backups)."""
+) -> tuple[int, int, int, bool, tuple[float, float, float, float, float]]:
+    """Improve values and policy in place, round by round; see the module.
+
+    Returns (rounds, states swept, backups, whether a full backup found the values good enough, its residual).
+    """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
-    shared, best, action = np.empty(model.num_shared), np.empty_like(v), np.empty_like(policy)
+    v, policy, best, action, shared = state
     padded = PaddedRows(
         np.empty(num_states),
         np.empty((num_states, longest_row), model.codes.dtype),
         np.empty((num_states, longest_row)),
     )
+    listed = 0 if whole else num_states
     active = ActiveSet(
-        np.empty(num_states, np.bool_),
-        np.empty(num_states + 1, model.codes.dtype),
-        np.empty(num_states, model.codes.dtype),
-        np.zeros(num_states, np.int32),
+        np.empty(listed, np.bool_),
+        np.empty(listed + 1, model.codes.dtype),
+        np.empty(listed, model.codes.dtype),
+        np.zeros(listed, np.int32),
     )
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     mark, rounds, swept, backups = 0, 0, 0, 0
@@ -343,15 +362,16 @@ def _run_rounds(
         if settling:
             continue
         spent = num_states * num_actions * backups + swept
-        if (reached and target == goal.sweep_tol) or rounds >= MAX_ROUNDS or spent >= MAX_WORK:
-            return rounds, swept, backups
+        if (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= MAX_WORK:
+            return rounds, swept, backups, False, (0.0, 0.0, 0.0, 0.0, 0.0)
         shared_expectations(model, v, shared)
-        low, high, _, _, size = backup_range(model, shared, v, policy, best, action, 0, num_states)
-        backups += 1
+        residual = backup_range(model, shared, v, policy, best, action, 0, num_states)
+        low, high, _, _, size = residual
         rounds += 1
         error = goal.least_error + goal.error_per_size * size
         if high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error:
-            return rounds, swept, backups
+            return rounds, swept, backups, True, residual
+        backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
         common = low if low > 0.0 else (high if high < 0.0 else 0.0)
