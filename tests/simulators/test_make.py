@@ -14,8 +14,8 @@ import adalook as al
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale import emulator
 from adalook.simulators.gym.snapshot import gymnasium_package
-from adalook.simulators.make import make_simulator
-from tests.simulators.cases import make
+from adalook.simulators.make import FAMILIES, Family, make_simulator
+from tests.simulators.cases import WindyWalk, make
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,18 @@ def test_unknown_names_bring_near_ones(name: str, near: str) -> None:
 def test_other_things_are_refused(env: Any, got: str) -> None:
     with pytest.raises(ArgumentError, match=f"there is no simulator for this: .*got {got}"):
         make_simulator(env)
+
+
+def test_a_family_in_the_table_is_known_and_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    def walk(name: str, gust: float = 0.2) -> Any:
+        return WindyWalk(gust)
+
+    monkeypatch.setitem(FAMILIES, "Windy/", Family(walk, lambda: ["Windy/Walk-v0"]))
+    assert make_simulator("Windy/Walk-v0", gust=0.5).gust == 0.5
+    with pytest.raises(ArgumentError, match=r"expected Windy/Walk-v0\?"):
+        make_simulator("Walck")
+    with pytest.raises(ArgumentError, match="walk does not take these options"):
+        make_simulator("Windy/Walk-v0", storm=1)
 
 
 def test_unknown_options_are_refused() -> None:

@@ -16,7 +16,7 @@ import adalook as al
 from adalook.errors import FileError
 from adalook.mdp import files
 from adalook.mdp.transitions import code_of_row
-from tests.mdp.file_helpers import assert_same, changed, forge, masked_model, npy, repack
+from tests.mdp.files.helpers import assert_same, changed, forge, masked_model, npy, repack
 
 # ---- forgeries: files with a correct digest and a wrong inside
 

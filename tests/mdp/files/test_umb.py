@@ -15,7 +15,7 @@ from hypothesis import given, settings
 import adalook as al
 from adalook.errors import FileError, MissingExtraError
 from adalook.mdp.files.umb import load_umb
-from tests.mdp.file_helpers import assert_same_model, masked_model, models
+from tests.mdp.files.helpers import assert_same_model, masked_model, models
 
 ats = pytest.importorskip("umbi.ats")
 datatypes = pytest.importorskip("umbi.datatypes")

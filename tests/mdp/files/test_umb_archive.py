@@ -18,7 +18,7 @@ import pytest
 import adalook as al
 from adalook.errors import FileError
 from adalook.mdp import files
-from tests.mdp.file_helpers import assert_same_model, masked_model
+from tests.mdp.files.helpers import assert_same_model, masked_model
 
 pytest.importorskip("umbi")
 

@@ -16,7 +16,7 @@ import adalook as al
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.mdp import files
 from adalook.storage import files as disk
-from tests.mdp.file_helpers import assert_same, masked_model, models, parts, with_int64
+from tests.mdp.files.helpers import assert_same, masked_model, models, parts, with_int64
 
 # ---- round trips
 

@@ -14,7 +14,7 @@ from adalook.simulators.base import Children, Transition
 from adalook.simulators.checker.check import check_simulator
 from adalook.simulators.gym.simulator import GymSimulator
 from tests.simulators.cases import WindyWalk
-from tests.simulators.test_gym import Counter, Part
+from tests.simulators.gym.test_simulator import Counter, Part
 
 
 def changed(children: Children, **parts: Any) -> Children:
