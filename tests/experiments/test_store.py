@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import adalook
 from adalook.errors import FileError
 from adalook.experiments.runner import Interrupted, reproduce
 from adalook.experiments.store import Journal, Store, pack_arrays
@@ -178,7 +179,7 @@ def test_another_version_may_not_go_on(tmp_path, monkeypatch):
     with pytest.raises(Interrupted):
         reproduce(CHAIN, tmp_path, Inline(most=2))
     monkeypatch.setattr("adalook.experiments.store.__version__", "99.0")
-    with pytest.raises(FileError, match=r'adalook_version is "0.1.0" there and "99.0" here'):
+    with pytest.raises(FileError, match=f'adalook_version is "{adalook.__version__}" there and "99.0" here'):
         reproduce(CHAIN, tmp_path, Inline())
 
 
