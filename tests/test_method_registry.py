@@ -13,10 +13,13 @@ from adalook.cli.main import main
 from adalook.errors import ArgumentError
 from adalook.experiments.chain import ChainExperiment
 from adalook.experiments.engines.processes import Processes
+from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.runner import reproduce
 from adalook.planning.rules import registry
 from adalook.report.data.experiment import load_experiment
 from adalook.report.figures.chain import chain
+from adalook.report.figures.queries import overview
+from adalook.report.pages.explorer import experiment_explorer
 from tests import toy_method
 
 
@@ -59,13 +62,14 @@ def test_a_registered_method_is_run_in_experiments_and_drawn(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_registered_method_is_on_the_page(tmp_path: Path) -> None:
-    from adalook.experiments.maze import MazeExperiment
-
+def test_a_registered_method_is_compared_on_the_maze(tmp_path: Path) -> None:
     small = MazeExperiment(seeds=1, size=8, depths=(1, 2), kappa_powers=(2,), squares=(2,), few=(2,))
-    reproduce(small, tmp_path / "maze", Processes(1))
-    assert main(["report", str(tmp_path / "maze"), "--out", str(tmp_path / "report")]) == 0
-    assert "toy method" in (tmp_path / "report" / "index.html").read_text()
+    reproduce(small, tmp_path, Processes(1))
+    found = load_experiment(tmp_path)
+    compared = overview(found)
+    assert compared is not None
+    assert "Toy 2" in [text.get_text() for text in compared.figure.axes[0].get_yticklabels()]
+    assert "toy method" in str(experiment_explorer(found))
 
 
 def test_a_name_is_registered_once() -> None:

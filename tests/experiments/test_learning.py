@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from adalook.cli.main import main
 from adalook.errors import ArgumentError
 from adalook.experiments import minatar
 from adalook.experiments.atari import SUITE as ATARI
-from adalook.experiments.engines.base import FinishedJob, Job, run_timed
 from adalook.experiments.learning.runs import LearningRuns, reproduce_learning
 from adalook.experiments.learning.suite import (
     AGENTS,
@@ -38,26 +36,14 @@ from adalook.learning.training import Episode, Round
 from adalook.report.figures.learning import depth_curve
 from adalook.report.pages.learning import write_learning_report
 
+from .small import Inline
+
 SECONDS = 1.0
 SUITE = minatar.SUITE
 BREAKOUT = SUITE.games["Breakout"]
 KEPT = Path(__file__).parents[2] / "results"
 QUICK = dataclasses.replace(SUITE, games={"Breakout": Game("Breakout", "MinAtar/Breakout-v1", 1, 2, 3)})
 """Judged in few episodes."""
-
-
-class Inline:
-    """Runs jobs right here; after `most` of them it is stopped by Ctrl-C."""
-
-    def __init__(self, most: int | None = None) -> None:
-        self.most, self.ran = most, list[str]()
-
-    def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
-        for job in jobs:
-            if len(self.ran) == self.most:
-                raise KeyboardInterrupt
-            self.ran.append(job.name)
-            yield run_timed(job)
 
 
 def test_seeds_come_first_and_random_play_before_all() -> None:

@@ -10,15 +10,8 @@ from typing import Any
 
 from adalook import __version__
 from adalook._extras import import_extra
-from adalook.experiments.engines.base import (
-    ONE_THREAD,
-    EngineError,
-    FinishedJob,
-    Job,
-    available_cores,
-    check_workers,
-    run_timed,
-)
+from adalook.experiments.engines import base
+from adalook.experiments.engines.base import EngineError, FinishedJob, Job
 from adalook.experiments.store import versions
 
 AHEAD = 4
@@ -41,7 +34,7 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        check_workers(workers)
+        base.check_workers(workers)
         self.address, self.workers = address, workers
 
     def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:
@@ -79,7 +72,7 @@ def run_checked(job: Job, expected: dict[str, str]) -> FinishedJob:
                 got=here[name],
                 remedy="install the same versions everywhere: results could differ otherwise",
             )
-    return run_timed(job)
+    return base.run_timed(job)
 
 
 def _connected(address: str | None, workers: int | None) -> Any:
@@ -92,11 +85,11 @@ def _connected(address: str | None, workers: int | None) -> Any:
     options: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": logging.ERROR,
-        "runtime_env": {"env_vars": ONE_THREAD},
+        "runtime_env": {"env_vars": base.ONE_THREAD},
     }
     try:
         if address is None:
-            cores = workers or available_cores()
+            cores = workers or base.available_cores()
             ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
         else:
             ray.init(address, **options)

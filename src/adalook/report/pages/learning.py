@@ -35,15 +35,11 @@ def write_learning_report(results: Path, out: Path) -> list[Path]:
         known = _training_summary(data)
         drawn = figures.training_figures(data)
         text = _training_page(data, known, drawn)
-    files = [path for stem, (_, figure) in drawn.items() for path in save(figure, out / stem)]
-    for path, content in (
-        (out / f"{data.name}.md", text),
-        (out / f"{data.name}.json", json.dumps(known, indent=1) + "\n"),
-    ):
+    page, numbers = out / f"{data.name}.md", out / f"{data.name}.json"
+    for path, content in ((page, text), (numbers, json.dumps(known, indent=1) + "\n")):
         with atomic_write(path) as file:
             file.write(content.encode())
-        files.insert(0, path)
-    return files
+    return [page, numbers, *(path for stem, (_, figure) in drawn.items() for path in save(figure, out / stem))]
 
 
 def run_in_words(record: JsonDict) -> str:
