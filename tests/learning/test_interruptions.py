@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 
 from adalook.errors import AdalookError
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.cpu.executors import GIL_SWITCH_SECONDS, short_gil_switch_interval
 from adalook.learning.learner import Learner
 from adalook.learning.training import EnvPool, Round
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -73,29 +71,3 @@ def test_an_error_in_learning_is_heard_and_the_threads_go(monkeypatch: pytest.Mo
         agent.learn(steps=8)
     agent.forget_training()
     assert set(threading.enumerate()) <= others
-
-
-def test_the_gil_switch_interval_is_short_only_while_someone_needs_it() -> None:
-    before = sys.getswitchinterval()
-    inside, leave = threading.Event(), threading.Event()
-
-    def elsewhere() -> None:
-        with short_gil_switch_interval():
-            inside.set()
-            leave.wait()
-
-    other = threading.Thread(target=elsewhere)
-    with short_gil_switch_interval():
-        other.start()
-        inside.wait()
-        assert sys.getswitchinterval() == pytest.approx(GIL_SWITCH_SECONDS)
-    assert sys.getswitchinterval() == pytest.approx(GIL_SWITCH_SECONDS)  # the other is still inside
-    leave.set()
-    other.join()
-    assert sys.getswitchinterval() == before
-    sys.setswitchinterval(1e-5)
-    try:
-        with short_gil_switch_interval():
-            assert sys.getswitchinterval() == pytest.approx(1e-5)  # someone wants it quicker still
-    finally:
-        sys.setswitchinterval(before)

@@ -135,6 +135,8 @@ def head_weights(heads: np.ndarray[Any, Any], balance: float) -> np.ndarray[Any,
     >>> head_weights(np.array([2, 2, 2, 5]), balance=1.0)
     array([1.3333334, 1.3333334, 1.3333334, 4.       ], dtype=float32)
     """
+    if balance == 0.0:
+        return np.ones(len(heads), np.float32)
     shares = np.bincount(heads)[heads] / len(heads)
     return np.asarray(shares**-balance, np.float32)
 

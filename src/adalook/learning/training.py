@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, wait
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -25,7 +24,6 @@ from adalook._arrays import IntArray
 from adalook.errors import AdalookError, ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
-from adalook.learning.cpu.executors import InlineExecutor, short_gil_switch_interval
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch, Experience, Replay
@@ -110,8 +108,7 @@ class Trainer:
             torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a thread
             epsilon = self.config.epsilon(self.step)
             self._between_rounds = False
-            with short_gil_switch_interval() if self.config.overlap else nullcontext():
-                decisions, episodes, updates = self._round(epsilon)
+            decisions, episodes, updates = self._round(epsilon)
             self.step += len(decisions)
             self.seconds += time.perf_counter() - started
             self._between_rounds = True
@@ -213,6 +210,26 @@ class Trainer:
         """Close the environments and end the threads."""
         self.envs.close()
         self._executor.shutdown()
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class InlineExecutor(Executor):
+    """An executor without threads: `submit` does the work before it returns, and raises what goes wrong there.
+
+    >>> InlineExecutor().submit(pow, 2, 5).result()
+    32
+    """
+
+    def submit(
+        self, fn: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Future[Result]:
+        """Call the function and return a future that is done."""
+        done: Future[Result] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
 
 
 class NStepReturns:

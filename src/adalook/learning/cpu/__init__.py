@@ -28,7 +28,7 @@ def accelerate_network(network: QNetwork, config: Config, device: torch.device) 
 
 def make_learner(network: QNetwork, target: QNetwork, config: Config, device: torch.device) -> Learner:
     """Return a learner: plain PyTorch, or a twin of it where there is one and the config asks for it."""
-    kind = Learner
+    kind: type[Learner] = Learner
     if _wanted("network", config, device) and isinstance(network.trunk, MinAtarTrunk):
         kind = MinAtarLearner
     optimizers: dict[str, type[torch.optim.Optimizer]] = {}

@@ -50,60 +50,62 @@ class CompiledConvolution:
 
 
 class MinAtarLearner(Learner):
-    """A learner whose gradient step is written out for MinAtar's network; the same as `Learner` up to rounding."""
+    """A learner whose gradient step is written out for MinAtar's network; the same as `Learner` up to rounding.
 
+    Large arrays keep their place from one update to the next: fresh memory costs as much as filling it.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        trunk: Any = self.network.trunk
+        for parameter in trunk.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        self._conv_gradients = [trunk.conv.weight.grad.numpy(), trunk.conv.bias.grad.numpy()]
+        self._dense_gradients: list[Tensor] = [trunk.dense.weight.grad, trunk.dense.bias.grad]
+        self._trunk, self._dense_weight = trunk, trunk.dense.weight.detach()
+        self._by_convolved = torch.empty(0, trunk.dense.in_features)
+        self._heads: list[tuple[str, Any]] = list(self.network.heads.items())
+
+    @torch.no_grad()
     def gradient_step(self, batch: Batch, targets: Tensor) -> Update:
         """Make one step of gradient descent towards targets (n,)."""
-        trunk: Any = self.network.trunk
         names, index = self.network.head_index(batch.heads)
-        with torch.no_grad():
-            convolved = trunk.convolution(torch.from_numpy(batch.observations))
-            features = trunk.dense_features(convolved)
-            weight, bias = self.network.stacked(names)
-            values = nn.functional.linear(features, weight, bias)
-        q_gradients = np.zeros((len(index), len(names), values.shape[1] // len(names)), np.float32)
-        balance = self._config.head_balance
-        weights = head_weights(batch.heads, balance) if balance else np.ones(len(index), np.float32)
+        convolved = self._trunk.convolution(torch.from_numpy(batch.observations))
+        features = self._trunk.dense_features(convolved)
+        weight, bias = self.network.stacked(names)
+        values = nn.functional.linear(features, weight, bias).numpy()
+        q_gradients = np.zeros_like(values)
+        shape = (len(index), len(names), -1)
+        weights = head_weights(batch.heads, self._config.head_balance)
         loss, mean_value = _huber(
-            values.numpy().reshape(q_gradients.shape), index, batch.actions, targets.numpy(), weights, q_gradients
+            values.reshape(shape), index, batch.actions, targets.numpy(), weights, q_gradients.reshape(shape)
         )
         if not math.isfinite(loss):
             raise DivergedError(loss)
-        by_value = torch.from_numpy(q_gradients.reshape(len(index), -1))
-        with torch.no_grad():
-            self._set_trunk_gradients(batch.observations, convolved, features, torch.mm(by_value, weight))
-            self._set_head_gradients(names, features, by_value)
+        by_value = torch.from_numpy(q_gradients)
+        self._set_head_gradients(names, features, by_value)
+        self._set_trunk_gradients(batch.observations, convolved, torch.mm(by_value, weight).mul_(features > 0))
         self.optimizer.step()
         return Update(loss, mean_value)
-
-    def _set_trunk_gradients(
-        self, observations: np.ndarray[Any, Any], convolved: Tensor, features: Tensor, by_feature: Tensor
-    ) -> None:
-        """Set the gradients of the trunk from those of its features (n, features)."""
-        trunk: Any = self.network.trunk
-        by_feature.mul_(features > 0)
-        by_convolved = torch.mm(by_feature, trunk.dense.weight)
-        for parameter in trunk.parameters():
-            if parameter.grad is None:  # kept from one update to the next: fresh memory costs as much as filling it
-                parameter.grad = torch.empty_like(parameter)
-        torch.mm(by_feature.t(), convolved, out=trunk.dense.weight.grad)
-        torch.sum(by_feature, 0, out=trunk.dense.bias.grad)
-        convolution_gradients(
-            observations,
-            convolved.numpy().reshape(-1, *trunk.convolved_shape),
-            by_convolved.numpy().reshape(-1, *trunk.convolved_shape),
-            trunk.conv.weight.grad.numpy(),
-            trunk.conv.bias.grad.numpy(),
-        )
 
     def _set_head_gradients(self, names: tuple[str, ...], features: Tensor, by_value: Tensor) -> None:
         """Set the gradients of the heads in the batch; the others have none, so that the optimizer leaves them."""
         weights = torch.mm(by_value.t(), features).chunk(len(names))
         biases = by_value.sum(0).chunk(len(names))
-        for name, head in self.network.heads.items():
+        for name, head in self._heads:
             part = names.index(name) if name in names else None
             head.weight.grad = None if part is None else weights[part]
             head.bias.grad = None if part is None else biases[part]
+
+    def _set_trunk_gradients(self, observations: np.ndarray[Any, Any], convolved: Tensor, by_feature: Tensor) -> None:
+        """Set the gradients of the trunk from those of what goes into its last ReLU, (n, features)."""
+        torch.mm(by_feature.t(), convolved, out=self._dense_gradients[0])
+        torch.sum(by_feature, 0, out=self._dense_gradients[1])
+        by_convolved = torch.mm(by_feature, self._dense_weight, out=self._by_convolved.resize_(convolved.shape))
+        outputs, by_output = (
+            tensor.numpy().reshape(-1, *self._trunk.convolved_shape) for tensor in (convolved, by_convolved)
+        )
+        convolution_gradients(observations, outputs, by_output, *self._conv_gradients)
 
 
 @njit(cache=True)

@@ -8,6 +8,7 @@ The state is PyTorch's, so that a run may move between machines.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,36 @@ from torch import Tensor
 class CompiledRMSprop(torch.optim.RMSprop):
     """Centred RMSprop, the same as PyTorch's up to rounding."""
 
-    @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update every weight that has a gradient."""
         (group,) = self.param_groups
-        settings = tuple(np.float32(group[name]) for name in ("lr", "alpha", "eps"))
+        rate, decay, epsilon = np.float32(group["lr"]), np.float32(group["alpha"]), np.float32(group["eps"])
         for weight in group["params"]:
             if weight.grad is not None:
-                state = self.state[weight]
-                if not state:
-                    state["step"] = torch.tensor(0.0)
-                    state["square_avg"], state["grad_avg"] = torch.zeros_like(weight), torch.zeros_like(weight)
-                state["step"] += 1
-                arrays = _in_storage_order(weight.grad, weight, state["square_avg"], state["grad_avg"])
-                _centred_rmsprop(*arrays, *settings)
+                step, weights, squares, means = self._arrays(weight)
+                step += 1
+                gradient = _in_storage_order(weight.grad, weight)
+                _centred_rmsprop(gradient, weights, squares, means, rate, decay, epsilon)
+
+    step.hooked = True  # type: ignore[attr-defined]  # PyTorch's profiling of steps would cost as much as the step
+
+    def _arrays(self, weight: Tensor) -> Any:
+        """Return views of (step, weight, s, m); made with the state, which is PyTorch's."""
+        state = self.state[weight]
+        if "step" not in state:
+            state["step"] = torch.tensor(0.0)
+            state["square_avg"], state["grad_avg"] = torch.zeros_like(weight), torch.zeros_like(weight)
+        views = self._views.get(weight)
+        if views is None or views[0] is not state["step"]:
+            stores = (weight, state["square_avg"], state["grad_avg"])
+            arrays = tuple(_in_storage_order(store, weight) for store in stores)
+            views = self._views[weight] = (state["step"], (state["step"].numpy(), *arrays))
+        return views[1]
+
+    @functools.cached_property
+    def _views(self) -> dict[Tensor, Any]:
+        """Views by weight, with the tensor whose memory they are of: a state that was loaded has other tensors."""
+        return {}
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -50,10 +67,8 @@ def _centred_rmsprop(
         weights[i] -= rate * g / (np.sqrt(max(s - m * m, np.float32(0.0))) + epsilon)
 
 
-def _in_storage_order(gradient: Tensor, weight: Tensor, *moments: Tensor) -> list[np.ndarray[Any, Any]]:
-    """Return the numbers of dense tensors as they lie in memory, whichever way the weight's dimensions are laid out."""
-    if gradient.stride() != weight.stride():
-        gradient = torch.empty_like(weight).copy_(gradient)
-    return [
-        torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).numpy() for tensor in (gradient, weight, *moments)
-    ]
+def _in_storage_order(tensor: Tensor, like: Tensor) -> np.ndarray[Any, Any]:
+    """Return the numbers of a dense tensor in the order in which those of `like` lie in memory; a view if it can be."""
+    if tensor.stride() != like.stride():
+        tensor = torch.empty_like(like, requires_grad=False).copy_(tensor)
+    return torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).numpy()
