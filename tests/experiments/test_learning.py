@@ -165,6 +165,15 @@ def test_an_interrupted_experiment_goes_on_with_what_is_missing(real_runs: Path)
     (real_runs / "experiment.json").write_bytes(index)
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{", "{}"])
+def test_a_damaged_record_is_a_missing_run(text: str, tmp_path: Path) -> None:
+    experiment = LearningExperiment(QUICK, ("Breakout",), ("depth0",), 1, SECONDS)
+    names = [job.name for job in experiment.jobs()]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / f"{names[0]}.json").write_text(text)
+    assert [job.name for job in LearningRuns(tmp_path, experiment).missing()] == names
+
+
 def test_run_keeps_to_its_budget_and_judges_on_the_way(real_runs: Path) -> None:
     record = json.loads((real_runs / "runs" / "Breakout--ql--0.json").read_text())
     assert SECONDS <= record["cpu_seconds"] < SECONDS + 0.5

@@ -41,12 +41,12 @@ class LearningRuns:
         self._jobs = experiment.jobs()
 
     def read(self, job: TrainingJob) -> Record | None:
-        """Return the record of a finished job; None if there is none, or one of other settings."""
-        path = self._runs / f"{job.name}.json"
-        if not path.exists():
+        """Return the record of a finished job; None if there is none, a damaged one, or one of other settings."""
+        try:
+            record = json.loads((self._runs / f"{job.name}.json").read_bytes())
+        except (FileNotFoundError, ValueError):
             return None
-        record: Record = json.loads(path.read_text())
-        return record if job.is_result(record) else None
+        return record if isinstance(record, dict) and job.is_result(record) else None
 
     def missing(self) -> list[TrainingJob]:
         """Return the jobs that have no record yet."""

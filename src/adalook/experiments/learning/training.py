@@ -8,7 +8,6 @@ throw-away agent has done before.
 from __future__ import annotations
 
 import os
-import resource
 import threading
 import time
 from collections import Counter, deque
@@ -122,7 +121,9 @@ def resident_bytes() -> int:
     """Return the resident size now; where the system does not tell, the largest so far."""
     statm = Path("/proc/self/statm")
     if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize()
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import resource  # not on Windows
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
