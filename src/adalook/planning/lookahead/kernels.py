@@ -101,13 +101,6 @@ def backup_range(model, shared, v, policy, best, action, first, last):
 
 
 @compiled
-def backup(model, v, policy, shared, best, action):
-    """Back up every state: `shared_expectations` and `backup_range` in one call."""
-    shared_expectations(model, v, shared)
-    return backup_range(model, shared, v, policy, best, action, 0, len(v))
-
-
-@compiled
 def keep_gains(v, policy, switch_tol, raise_tol, best, action, raised):
     """Undo every gain of at most `switch_tol`; list the states whose gain exceeds `raise_tol` in `raised`.
 

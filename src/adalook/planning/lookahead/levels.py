@@ -58,15 +58,16 @@ class Backup(NamedTuple):
 def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
     """Back up every state once; where the policy's own action is among the best, it is the one kept."""
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
-    model = mdp.arrays
-    if mdp.num_pairs + len(model.indices) < threads.MIN_ENTRIES:
-        return Backup(best, action, shared, Residual(*kernels.backup(model, values, policy, shared, best, action)))
-    kernels.shared_expectations(model, values, shared)
+    model, n = mdp.arrays, mdp.num_states
+    if len(shared):
+        kernels.shared_expectations(model, values, shared)
     arguments = (model, shared, values, policy, best, action)
-    low, high, own_low, own_high, size = zip(
-        *threads.split(kernels.backup_range, mdp.num_states, arguments), strict=True
-    )
-    return Backup(best, action, shared, Residual(min(low), max(high), min(own_low), max(own_high), max(size)))
+    if mdp.num_pairs + len(model.indices) < threads.MIN_ENTRIES:
+        residual = Residual(*kernels.backup_range(*arguments, 0, n))
+    else:
+        low, high, own_low, own_high, size = zip(*threads.split(kernels.backup_range, n, arguments), strict=True)
+        residual = Residual(min(low), max(high), min(own_low), max(own_high), max(size))
+    return Backup(best, action, shared, residual)
 
 
 class Lookahead:
