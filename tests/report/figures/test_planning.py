@@ -20,7 +20,7 @@ from adalook.report.figures import style as plotting
 from adalook.report.figures import sweep as figures_sweep
 from adalook.report.figures import table_one
 from adalook.report.figures.planning import draw_figures, planning_figures
-from adalook.report.figures.spec import FigureSpec, SavedFigure
+from adalook.report.figures.style import FigureSpec, SavedFigure
 from tests.report import synthetic_results
 
 NUMBERS = [

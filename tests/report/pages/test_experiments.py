@@ -21,7 +21,7 @@ from adalook.report.claims.verdicts import CheckedClaim, ConventionVerdict, Verd
 from adalook.report.data.experiment import ExperimentData, load_experiment
 from adalook.report.figures import maze as figures_maze
 from adalook.report.figures import planning as figures
-from adalook.report.figures.spec import FigureSpec
+from adalook.report.figures.style import FigureSpec
 from adalook.report.pages.experiments import report_page, write_report
 from adalook.report.pages.explorer import experiment_explorer, pack
 from tests.report.small_maze import run_small_maze

@@ -1,4 +1,4 @@
-"""Claims about mazes of many sizes and discounts: can an adaptive horizon always beat a fixed one?
+"""Claims about mazes of many sizes and discounts, on whether an adaptive horizon always beats a fixed one.
 
 A cell is a size and a discount. Its few seeds are too few for an interval of their own, so what is tested is the
 geometric mean over all cells and seeds, each run over the reference method's on the same maze. The same size and seed
@@ -45,6 +45,7 @@ def cells(sweep: ExperimentData) -> dict[Cell, list[MethodRuns]]:
 
 
 def best_fixed(there: list[MethodRuns], convention: Convention) -> MethodRuns:
+    """Return the runs of the cheapest fixed depth of a cell."""
     best = cheapest([one for one in there if one.group == FIXED], convention)
     assert best is not None, "cells() keeps only cells with a fixed depth"
     return best

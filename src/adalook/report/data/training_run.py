@@ -56,8 +56,8 @@ class EvaluationRecord:
     @property
     def standard_error(self) -> float:
         """The standard error of the mean; 0 for a single episode, which says nothing about it."""
-        count = len(self.scores)
-        return float(self.scores.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+        episodes = len(self.scores)
+        return float(np.std(self.scores, ddof=1)) / episodes**0.5 if episodes > 1 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

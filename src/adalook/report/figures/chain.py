@@ -12,8 +12,7 @@ from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_group, by_model
 from adalook.report.data.records import HEADLINE, Record
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, counts, new_figure, tidy
+from adalook.report.figures.style import GREY, INK, LARGE, NORMAL, SMALL, FigureSpec, counts, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

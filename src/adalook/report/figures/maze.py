@@ -12,8 +12,7 @@ from adalook.report.data.method_runs import MethodRuns, method_runs
 from adalook.report.data.records import Record
 from adalook.report.data.solution import SavedLayout
 from adalook.report.figures.solution import GOAL, TRAP, WALL, draw_walls
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, new_figure, tidy
+from adalook.report.figures.style import GREY, INK, NORMAL, SMALL, FigureSpec, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

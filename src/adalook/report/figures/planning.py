@@ -10,7 +10,7 @@ from pathlib import Path
 
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.figures import chain, maze, queries, sweep, table_one
-from adalook.report.figures.spec import FigureSpec, SavedFigure, save_figure
+from adalook.report.figures.style import FigureSpec, SavedFigure, save_figure
 from adalook.storage.files import make_directory
 
 

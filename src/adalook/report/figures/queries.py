@@ -20,7 +20,6 @@ from adalook.report.data.method_runs import (
 )
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
 from adalook.report.data.statistics import FEWEST_SAMPLES
-from adalook.report.figures.spec import FigureSpec
 from adalook.report.figures.style import (
     GREY,
     INK,
@@ -28,6 +27,7 @@ from adalook.report.figures.style import (
     NORMAL,
     PALE,
     SMALL,
+    FigureSpec,
     counts,
     new_figure,
     pretty,

@@ -9,8 +9,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.report.data.training_run import ProgressRecord, RunLog, TrainingRun
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, SMALL, counts, new_figure, tidy
+from adalook.report.figures.style import GREY, SMALL, FigureSpec, counts, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +28,7 @@ told apart, only stored."""
 
 
 def depth_colour(depth: int) -> str:
+    """Return the colour of a depth; the deepest share the last one."""
     return DEPTH_COLOURS[min(depth, len(DEPTH_COLOURS) - 1)]
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from adalook.report.data.state_gallery import GalleryState, StateGallery
 from adalook.report.figures.run_curves import WIDTH, depth_colour
 from adalook.report.figures.search_view import show_image
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import GREY, INK, LARGE, SMALL, counts, new_figure, tidy
+from adalook.report.figures.style import GREY, INK, LARGE, SMALL, FigureSpec, counts, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def pretty(label: str) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, in inches, whose panels keep clear of each other's labels."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -123,3 +125,33 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("svg", "png")) -> l
                 file.write(buffer.getvalue())
             paths.append(path)
     return paths
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure that is drawn but not saved, with its name, title and caption."""
+
+    name: str
+    """Of its files, without suffix."""
+    number: str
+    """As in the paper, such as 'Figure 4'; figures of our own have other names."""
+    title: str
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class SavedFigure:
+    """A figure on disk, with its title and caption."""
+
+    number: str
+    title: str
+    caption: str
+    svg: Path
+    png: Path
+
+
+def save_figure(spec: FigureSpec, directory: Path) -> SavedFigure:
+    """Write a figure as NAME.svg and NAME.png into a directory."""
+    svg, png = save(spec.figure, directory / spec.name)
+    return SavedFigure(spec.number, spec.title, spec.caption, svg, png)

@@ -14,18 +14,8 @@ from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import MethodRuns, by_group
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention, GroupStyle
 from adalook.report.data.statistics import Estimate
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import (
-    INK,
-    LARGE,
-    NORMAL,
-    PALE,
-    SMALL,
-    new_figure,
-    pretty,
-    short_number,
-    tidy,
-)
+from adalook.report.figures import style
+from adalook.report.figures.style import FigureSpec, new_figure, pretty, short_number, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +37,7 @@ def best_depths(sweep: ExperimentData) -> FigureSpec | None:
         # A share of the logarithm: 1 to 2 is as large a step as 10 to 20.
         shades = np.log(numbers) / np.log(max(2.0, deepest))
         _map(panel, grid, shades, _depth_texts(grid, numbers, convention), "cividis", (0.0, 1.0))
-        panel.set_title(str(convention), fontsize=LARGE, loc="left")
+        panel.set_title(str(convention), fontsize=style.LARGE, loc="left")
     _name_axes(axes)
     return FigureSpec(
         name="sweep-best-depth",
@@ -76,7 +66,7 @@ def relative_costs(sweep: ExperimentData) -> FigureSpec | None:
         texts = [["" if np.isnan(value) else f"{value:.2f}" for value in row] for row in values]
         # Twice as many queries and half as many are equally far from 1, and the ends of the colours.
         _map(panel, grid, np.clip(np.log2(values), -2.0, 2.0), texts, "PuOr_r", (-2.0, 2.0))
-        panel.set_title(pretty(label), fontsize=LARGE, loc="left")
+        panel.set_title(pretty(label), fontsize=style.LARGE, loc="left")
     _name_axes(axes)
     return FigureSpec(
         name="sweep-relative-cost",
@@ -103,9 +93,9 @@ def adaptive(sweep: ExperimentData) -> FigureSpec | None:
         tidy(panel, title=str(convention), grid="x")
         _strips(panel, adaptive_ratios(sweep, convention), labels, styles)
     for panel in axes[-1]:
-        panel.set_xlabel("queries relative to the best fixed depth", fontsize=NORMAL)
+        panel.set_xlabel("queries relative to the best fixed depth", fontsize=style.NORMAL)
     for panel in axes[:, 0]:
-        panel.set_yticks(range(len(labels)), [pretty(label) for label in labels], fontsize=SMALL)
+        panel.set_yticks(range(len(labels)), [pretty(label) for label in labels], fontsize=style.SMALL)
         panel.set_ylim(len(labels) - 0.4, -0.6)
     return FigureSpec(
         name="sweep-adaptive",
@@ -124,14 +114,14 @@ def _strips(panel: Axes, ratios: Ratios, labels: list[str], styles: Mapping[str,
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     panel.set_xscale("log")
-    panel.axvspan(1.0 / SIMILAR, SIMILAR, color=PALE, zorder=0)
-    panel.axvline(1.0, color=INK, linewidth=0.9, zorder=1)
+    panel.axvspan(1.0 / SIMILAR, SIMILAR, color=style.PALE, zorder=0)
+    panel.axvline(1.0, color=style.INK, linewidth=0.9, zorder=1)
     for place, label in enumerate(labels):
-        style = styles[label]
+        group = styles[label]
         values = np.array([gap.value for gap in ratios[label].values()])
         # Spread over the height of the row, in order of the cells, so that equal marks can be told apart.
         heights = place + np.linspace(-0.28, 0.28, len(values))
-        panel.plot(values, heights, linestyle="", marker=style.marker, markersize=4, color=style.colour, alpha=0.75)
+        panel.plot(values, heights, linestyle="", marker=group.marker, markersize=4, color=group.colour, alpha=0.75)
     everything = [gap.value for found in ratios.values() for gap in found.values()]
     decades = np.log10(max(everything) / min(everything))
     subs = (1.0,) if decades > 2.4 else (1.0, 2.0, 5.0)
@@ -165,20 +155,20 @@ def _map(
                 texts[row][column],
                 ha="center",
                 va="center",
-                fontsize=NORMAL,
-                color=INK if bright else "white",
+                fontsize=style.NORMAL,
+                color=style.INK if bright else "white",
             )
-    panel.set_xticks(range(len(discounts)), [f"{discount:g}" for discount in discounts], fontsize=SMALL)
-    panel.set_yticks(range(len(sizes)), [f"{size:g}" for size in sizes], fontsize=SMALL)
+    panel.set_xticks(range(len(discounts)), [f"{discount:g}" for discount in discounts], fontsize=style.SMALL)
+    panel.set_yticks(range(len(sizes)), [f"{size:g}" for size in sizes], fontsize=style.SMALL)
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
 
 
 def _name_axes(axes: Any) -> None:
     for panel in axes[-1]:
-        panel.set_xlabel("discount γ", fontsize=NORMAL)
+        panel.set_xlabel("discount γ", fontsize=style.NORMAL)
     for panel in axes[:, 0]:
-        panel.set_ylabel("size of the maze", fontsize=NORMAL)
+        panel.set_ylabel("size of the maze", fontsize=style.NORMAL)
 
 
 def _sides(grid: Mapping[Cell, Any]) -> tuple[list[float], list[float]]:

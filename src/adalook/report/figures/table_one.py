@@ -13,8 +13,7 @@ from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import Record
-from adalook.report.figures.spec import FigureSpec
-from adalook.report.figures.style import INK, NORMAL, PALE, new_figure
+from adalook.report.figures.style import INK, NORMAL, PALE, FigureSpec, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from adalook.report.figures.spec import SavedFigure
+from adalook.report.figures.style import SavedFigure
 from adalook.report.pages.explorer import ExplorerData
 
 SCRIPTS = ("colours", "numbers", "colouring", "maze", "chart", "runs", "explorer", "convergence")

@@ -23,8 +23,7 @@ from adalook.report.data.method_runs import (
 )
 from adalook.report.data.records import COUNTING, HEADLINE
 from adalook.report.figures.planning import draw_figures
-from adalook.report.figures.spec import SavedFigure
-from adalook.report.figures.style import pretty
+from adalook.report.figures.style import SavedFigure, pretty
 from adalook.report.pages.document import document, explorer_section, figure_html, figure_list, table
 from adalook.report.pages.explorer import experiment_explorer
 from adalook.storage.files import atomic_write, make_directory

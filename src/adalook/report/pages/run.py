@@ -15,7 +15,7 @@ from pathlib import Path
 from adalook.report.data.training_run import EvaluationRecord, TrainingRun
 from adalook.report.figures.run_curves import depth_use, distances, learning_curves, losses, smoothing_window
 from adalook.report.figures.run_states import depth_along_episodes, states_by_depth
-from adalook.report.figures.spec import FigureSpec, SavedFigure, save_figure
+from adalook.report.figures.style import FigureSpec, SavedFigure, save_figure
 from adalook.report.pages.document import document, figure_list, table
 from adalook.storage.files import atomic_write, make_directory
 

@@ -1,4 +1,4 @@
-"""`check_simulator`: does a simulator keep the contract of `simulators.base`?
+"""`check_simulator` tests whether a simulator keeps the contract of `simulators.base`.
 
 A search is only as good as the simulator's copies. The check plays at random, takes probes on the way, and tries at
 each what a search relies on. What is wrong comes as a `SimulatorError` with the reason; silence means that nothing was
@@ -16,7 +16,7 @@ from adalook._validation import integer
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.checker.contract import CONTRACT, check_keys
 from adalook.simulators.checker.expansion import check_batches
-from adalook.simulators.checker.rng_isolation import check_foresight, check_seeding
+from adalook.simulators.checker.rng_isolation import check_rng_isolation, check_seeding
 from adalook.simulators.checker.rollouts import (
     HORIZON,
     Probe,
@@ -66,7 +66,7 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     for probe in (*probes, *(replace(probes[0], state=state) for state, _ in endings[:4])):
         probe.restore()
         check_keys(probe)
-    check_foresight(sim, rng)
+    check_rng_isolation(sim, rng)
     sim.restore(original)
 
 

@@ -86,7 +86,7 @@ def check_reseed(probe: Probe) -> None:
 
 
 def _check_seed_counts(sim: Simulator, reseeded: list[State], live: dict[str, str], actions: list[int]) -> None:
-    """Check that states reseeded differently draw differently; `check_foresight` sees to those that draw what is live.
+    """Check that states reseeded differently draw differently.
 
     Args:
         sim: its live env is changed.
@@ -110,7 +110,7 @@ def _check_seed_counts(sim: Simulator, reseeded: list[State], live: dict[str, st
         )
 
 
-def check_foresight(sim: Simulator, rng: np.random.Generator) -> None:
+def check_rng_isolation(sim: Simulator, rng: np.random.Generator) -> None:
     """Check that trees differ where episodes that begin alike differ by what their steps draw."""
     actions = random_actions(sim, rng)
     episodes: defaultdict[bytes, list[tuple[State, Rollout]]] = defaultdict(list)

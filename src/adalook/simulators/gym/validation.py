@@ -1,4 +1,4 @@
-"""Validation of a Gymnasium environment when a `GymSimulator` is made: can its state be copied faithfully?
+"""Validation, when a `GymSimulator` is made, that the environment's state can be copied faithfully.
 
 Copies that lose state look right as long as all of them take the same steps. So before each comparison the tree's copy
 is led somewhere else, and so is the live one.

@@ -1,0 +1,77 @@
+"""Names: one class name has one meaning, and all names are words of the field."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+
+from tests.architecture.source import PACKAGE, definitions, modules, parsed
+
+PRIVATE_WORDS = {
+    "world": "env, environment or simulator",
+    "habit": "run options",
+    "by_hand": "backprop",
+    "at_once": "InlineExecutor",
+    "quick_turns": "gil switch interval",
+    "slopes": "q-gradients",
+    "tally": "progress statistics",
+    "consumer": "callback",
+    "sinks": "loggers",
+    "numbered": "discrete observations",
+    "heed": "update",
+    "plant": "load roots",
+    "foresight": "rng isolation",
+    "promise": "contract check or TheoryBound",
+    "spending": "timing",
+    "main_module": "spawn main",
+    "rough": "in-place modified policy iteration",
+    "hub": "shared row",
+    "contender": "method run",
+    "judgement": "verdict",
+    "sketch": "figure spec",
+    "album": "state gallery",
+    "catalogue": "registry",
+    "dust": "switch_tol",
+    "descend": "backward",
+    "square_decay": "second_moment_decay",
+    "momentum_decay": "first_moment_decay",
+}
+"""Words that earlier versions used privately, each with what the field says."""
+
+
+def words_of(identifier: str) -> list[str]:
+    """Return an identifier's words in small letters: `SharedRows` and `shared_rows` are the same two."""
+    return re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", identifier).lower())
+
+
+def identifiers(tree: ast.Module) -> set[str]:
+    """Return every name that a module defines, uses or passes."""
+    names = set[str]()
+    for node in ast.walk(tree):
+        for field in ("name", "id", "attr", "arg"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                names.add(value)
+    return names
+
+
+def test_one_class_name_has_one_meaning() -> None:
+    places = defaultdict[str, list[str]](list)
+    for path in modules():
+        for place, node in definitions(path):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(place)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_names_are_words_of_the_field() -> None:
+    found = []
+    for path in modules():
+        place = path.relative_to(PACKAGE)
+        for name in sorted({*identifiers(parsed(path)), *place.with_suffix("").parts}):
+            text = "_".join(words_of(name))
+            for private, word in PRIVATE_WORDS.items():
+                if re.search(rf"(^|_){private}(s|es)?($|_)", text):
+                    found.append(f"{place}: {name} (say {word})")
+    assert not found, "\n".join(found)
