@@ -144,9 +144,10 @@ def _sweep_range(
     rows: PolicyRows, shared: FloatArray, v: FloatArray, out: FloatArray, first: int, last: int
 ) -> tuple[float, float]:
     """Write T_π v of states first..last-1, given the shared rows' expectations; returns (min, max) of the change."""
+    reward, code, discount = rows.reward, rows.code, rows.discount
     low, high = np.inf, -np.inf
     for s in range(index(first), index(last)):
-        new = rows.reward[s] + rows.discount * next_value(rows, rows.code[s], shared, v)
+        new = reward[s] + discount * next_value(rows, code[s], shared, v)
         out[s] = new
         change = new - v[s]
         low = change if change < low else low
