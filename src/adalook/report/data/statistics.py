@@ -80,7 +80,7 @@ def bootstrap(
         rests_on: the number of samples that the estimate claims; None for the size of the first.
     """
     draws = _draws((len(samples[0]),)) * len(samples) if paired else _draws(tuple(map(len, samples)))
-    resampled = statistic(*(sample[drawn] for sample, drawn in zip(samples, draws, strict=True)))
+    resampled = statistic(*(sample.take(drawn) for sample, drawn in zip(samples, draws, strict=True)))
     tail = 50.0 * (1.0 - confidence)
     low, high = np.percentile(resampled, (tail, 100.0 - tail))
     value = statistic(*(sample[None] for sample in samples))[0]
