@@ -1,4 +1,4 @@
-"""The walks of docs/architecture.md are the files that really run, and short enough to be read."""
+"""The two walks of docs/architecture.md are the files that really run, and short enough to be read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 import adalook as al
+from adalook.learning.presets import config_for
 from tests.architecture.source import PACKAGE, REPOSITORY
 
+GAME = "MinAtar/Breakout-v1"
 MOST_FILES_OF_A_SOLVE = 12
+MOST_FILES_OF_A_ROUND = 20
 
 
 def files_run_by(call: Callable[[], Any]) -> set[str]:
@@ -46,3 +50,13 @@ def test_a_solve() -> None:
     run, listed = files_run_by(lambda: al.solve(mdp)), listed_under("A solve, file by file")
     assert run == set(listed)
     assert len(run) <= MOST_FILES_OF_A_SOLVE
+
+
+def test_a_round_of_training() -> None:
+    config = replace(config_for(GAME), learning_starts_steps=400, ranked_transitions=200)
+    rounds = al.QLDQN(GAME, config, seed=0).rounds()
+    while next(rounds).step < 1_200:  # by now it learns, and looks deeper than one step
+        pass
+    run, listed = files_run_by(lambda: next(rounds)), listed_under("A round of training, file by file")
+    assert run == set(listed)
+    assert len(run) <= MOST_FILES_OF_A_ROUND
