@@ -353,7 +353,7 @@ def test_an_infinite_beam_is_the_full_tree():
 
 def test_wrong_budgets_and_depths_are_named():
     for budget in ({"nodes": 0}, {"seconds": -1.0}, {"nodes": "x"}, {"seconds": np.nan}, {"nodes": True}):
-        with pytest.raises(ArgumentError, match=r"wrong: expected a number > 0, or None, got"):
+        with pytest.raises(ArgumentError, match=r"wrong: expected a number > 0, or infinity, or None, got"):
             Budget(**budget)
     for depth in (0, 1.5, "2", True):
         with pytest.raises(ArgumentError, match="wrong: expected a whole number >= 1, got"):
