@@ -47,6 +47,7 @@ bench-search: .venv/ready  ## tree search against plain recursion, into results/
 
 bench-throughput: .venv/bench-ready .venv/cleanrl/ready  ## training steps per second against Stable-Baselines3 and CleanRL, into results/
 	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.throughput ablation
 
 bench-start: .venv/ready  ## what importing and the first solve cost
 	$(BIN)/python -m benchmarks.start

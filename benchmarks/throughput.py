@@ -1,11 +1,13 @@
 """Training steps per second, side by side: `python -m benchmarks.throughput`.
 
 Plain DQN (depth 0) on ALE Breakout and MinAtar Breakout: ours against Stable-Baselines3's DQN and CleanRL's
-dqn_atari.py, with the same worlds, network, optimizer and settings. Every contender is a process of its own that is
-timed once it learns. All live side by side and take turns of a few seconds, so that whatever slows the machine down
-meets them alike; the ratio of every turn is one measurement, and the median counts. A peer runs with one world and with
-as many as ours, with one thread and with two: its fastest setting is what ours is held against. The report goes to
-`results/throughput.{json,md}`.
+dqn_atari.py, with the same environments, network, optimizer and settings. Every contender is a process of its own that
+is timed once it learns. All live side by side and take turns of a few seconds, so that whatever slows the machine down
+meets them alike; the ratio of every turn is one measurement, and the median counts. A peer runs with one environment
+and with as many as ours, with one thread and with two: its fastest setting is what ours is held against. The report
+goes to `results/throughput.{json,md}`.
+
+`python -m benchmarks.throughput ablation` measures instead what each of our CPU twins gains (`throughput_ablation`).
 
 CleanRL is scripts, not a library, and what pip installs of it wants the Gym of 2021. It takes part in a Python of its
 own, which `make .venv/cleanrl/ready` sets up.
@@ -25,6 +27,7 @@ from rich.console import Console
 
 from adalook.learning.config import Config
 from adalook.learning.presets import config_for
+from benchmarks import throughput_ablation
 from benchmarks import throughput_report as report
 from benchmarks.planning import ROOT, machine, write_results
 from benchmarks.throughput_contender import CLEANRL, CLEANRL_PYTHON, Contender
@@ -40,7 +43,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One world, and how often its peers are to be beaten."""
+    """One env, and how often its peers are to be beaten."""
 
     env: str
     learning_starts_steps: int
@@ -49,7 +52,7 @@ class Case:
     goals: dict[str, float]
 
     def job(self, contender: str, num_envs: int, threads: int) -> Job:
-        """Our preset for the world, for any contender."""
+        """Our preset for the env, for any contender."""
         preset: Config = config_for(self.env)
         return Job(
             contender=contender,
@@ -167,6 +170,7 @@ def about() -> Record:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     names = [case.env for case in CASES]
+    parser.add_argument("what", nargs="?", choices=("peers", "ablation"), default="peers", help="what to compare with")
     parser.add_argument("--only", action="append", choices=names, metavar="ENV", help=f"one of: {', '.join(names)}")
     parser.add_argument("--turns", type=int, default=TURNS, help="of each contender; the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual steps, to try it out")
@@ -182,6 +186,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
+    if args.what == "ablation":
+        throughput_ablation.run(args.out, max(args.turns, throughput_ablation.TURNS), args.only)
+        return
     console = Console()
     wanted = args.only or [case.env for case in CASES]
     cases = [replace(case, turn_steps=int(case.turn_steps * args.scale)) for case in CASES if case.env in wanted]

@@ -2,7 +2,7 @@
 
 Runs in CleanRL's Python (`make .venv/cleanrl/ready`), which has another Gym than ours, so it imports neither adalook
 nor the rest of the benchmarks as a package. The script is not touched: only what it calls is. It wants the answers of
-Gym 0.21, and the oldest ALE for today's Python gives those of 0.26; and the watch is shown the steps by the worlds it
+Gym 0.21, and the oldest ALE for today's Python gives those of 0.26; and the watch is shown the steps by the envs it
 moves.
 """
 
@@ -46,7 +46,7 @@ def answer_as_before() -> None:
     AtariEnv.reset, AtariEnv.step, AtariEnv.seed = reset_as_before, step_as_before, seed_as_before
 
 
-def watch_worlds(watch: Watch) -> None:
+def watch_envs(watch: Watch) -> None:
     """Count what passes the wrapper that clips rewards: decisions, without the moves that begin an episode."""
     from gym import RewardWrapper
 
@@ -92,7 +92,7 @@ def main() -> None:
     torch.set_num_threads(job.threads)
     answer_as_before()
     watch = Watch(job)
-    watch_worlds(watch)
+    watch_envs(watch)
     script = Path(package.origin).with_name("dqn_atari.py")
     sys.argv = [str(script), *flags(job)]
     with tempfile.TemporaryDirectory() as folder:

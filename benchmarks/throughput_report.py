@@ -13,12 +13,12 @@ FAIRNESS = (
     "each on Atari. All contenders are alive at the same time, each in a process of its own, and train by turns, once "
     "each has learnt for a while: starting, compiling and filling the memory are not in the figures. A ratio is taken "
     "in every turn and the median counts, so that neighbours who slow the machine down slow both sides of it.",
-    "The same for all: the world (no sticky actions, minimal action set, lost lives as ends, clipped rewards, 84×84 "
+    "The same for all: the env (no sticky actions, minimal action set, lost lives as ends, clipped rewards, 84×84 "
     "grey by area, four frames stacked; MinAtar's own games), the network, the optimizer, batch, updates per step, "
     "buffer, discount, target period, and 5 % random actions.",
-    "Each as its users run it: ours with its preset for the family (eight worlds that act together; on Atari both "
-    "cores share targets and gradients). SB3 and CleanRL may use both cores too: the "
-    "table has them with one thread and with two, SB3 with one world, its default, and with eight, "
+    "Each as its users run it: ours with its preset for the family (eight envs that act together; on Atari one thread "
+    "acts while another learns). SB3 and CleanRL may use both cores too: the "
+    "table has them with one thread and with two, SB3 with one env, its default, and with eight, "
     "which batches its passes as ours are batched and updates as often per step. Ours is held against the fastest.",
     "What differs: SB3 and CleanRL clip the gradient's norm (without a switch for it), and press FIRE after a reset; "
     "CleanRL's loss is the squared error; ours compresses its frames, which costs it time and saves memory; SB3 has "
@@ -30,7 +30,7 @@ FAIRNESS = (
 
 def line(setting: Record) -> str:
     """One run, or one setting, in a line."""
-    name = f"{setting['contender']}, {_worlds(setting)}, {_threads(setting)}"
+    name = f"{setting['contender']}, {_envs(setting)}, {_threads(setting)}"
     if "failure" in setting:
         return f"{name:<44} {setting['failure']}"
     return (
@@ -81,7 +81,7 @@ def _case(case: Record) -> list[str]:
         f"{shared['turn_steps']:,} steps from step "
         f"{shared['learning_starts_steps'] + shared['warm_up_steps']:,} on.",
         "",
-        "| | worlds | threads | steps per second | ours makes | processor ms per step |",
+        "| | envs | threads | steps per second | ours makes | processor ms per step |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for setting in case["settings"]:
@@ -99,8 +99,8 @@ def _range(ratios: list[float]) -> str:
     return f"{min(ratios):.2f}–{max(ratios):.2f}"
 
 
-def _worlds(setting: Record) -> str:
-    return f"{setting['num_envs']} world{'s' if setting['num_envs'] > 1 else ''}"
+def _envs(setting: Record) -> str:
+    return f"{setting['num_envs']} env{'s' if setting['num_envs'] > 1 else ''}"
 
 
 def _threads(setting: Record) -> str:

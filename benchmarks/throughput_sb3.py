@@ -1,4 +1,4 @@
-"""Stable-Baselines3's DQN on the same worlds, with the same network, optimizer and settings as ours.
+"""Stable-Baselines3's DQN on the same envs, with the same network, optimizer and settings as ours.
 
 Atari is SB3's own: make_atari_env, VecFrameStack, CnnPolicy, which is the Nature network. For MinAtar its documentation
 says to pass a features extractor: the published network, written as SB3's own extractors are.
@@ -25,12 +25,12 @@ def stable_baselines3(job: Job) -> int:
     """Train until the watch stops. All updates it made."""
     torch.set_num_threads(job.threads)
     on_minatar = job.env.startswith("MinAtar/")
-    worlds = minatar_worlds(job) if on_minatar else atari_worlds(job)
+    envs = minatar_envs(job) if on_minatar else atari_envs(job)
     policy, policy_arguments = minatar_policy() if on_minatar else ("CnnPolicy", {})
     steps_per_rollout = max(job.update_period_steps, job.num_envs)
     model = DQN(
         policy,
-        worlds,
+        envs,
         policy_kwargs=policy_arguments,
         learning_rate=job.learning_rate,
         buffer_size=job.buffer_transitions,
@@ -62,7 +62,7 @@ class Stopper(BaseCallback):
         return not self._watch.stops_at(self.num_timesteps)
 
 
-def atari_worlds(job: Job) -> VecEnv:
+def atari_envs(job: Job) -> VecEnv:
     """No-ops, skipped frames, lives as episodes, clipped rewards, 84×84 grey, four frames stacked."""
     import ale_py
 
@@ -71,12 +71,12 @@ def atari_worlds(job: Job) -> VecEnv:
     return VecFrameStack(make_atari_env(f"{game}NoFrameskip-v4", n_envs=job.num_envs, seed=job.seed), n_stack=4)
 
 
-def minatar_worlds(job: Job) -> VecEnv:
+def minatar_envs(job: Job) -> VecEnv:
     """MinAtar's own games behind the thinnest wrapper that Gymnasium allows."""
-    return DummyVecEnv([lambda seed=seed: MinAtarWorld(job.env, seed) for seed in range(job.num_envs)])
+    return DummyVecEnv([lambda seed=seed: MinAtarEnv(job.env, seed) for seed in range(job.num_envs)])
 
 
-class MinAtarWorld(gymnasium.Env[np.ndarray[Any, Any], int]):
+class MinAtarEnv(gymnasium.Env[np.ndarray[Any, Any], int]):
     """A game with the actions that matter, without sticky ones, channels first: what our simulator shows."""
 
     def __init__(self, env: str, seed: int) -> None:

@@ -15,15 +15,15 @@ from adalook.simulators.tabular import TabularSimulator
 DISCOUNT = 0.5
 
 
-def tree_world(start: int = 0) -> Simulator:
+def tree_env(start: int = 0) -> Simulator:
     """A binary tree of depth 2: state 0, then 1 and 2, then 3 … 6, where it stays."""
     successors = np.array([[1, 2], [3, 4], [5, 6], [3, 3], [4, 4], [5, 5], [6, 6]])
     rewards = np.zeros((7, 2))
     rewards[0] = 0.0, 1.0
     rewards[1] = 0.0, 8.0
-    world = TabularSimulator(al.MDP(rewards, successors, DISCOUNT), start=start)
-    world.reset(seed=0)
-    return world
+    env = TabularSimulator(al.MDP(rewards, successors, DISCOUNT), start=start)
+    env.reset(seed=0)
+    return env
 
 
 class Table:
@@ -42,8 +42,8 @@ class Table:
         return np.stack([observations[:, 0] == 0, observations[:, 0] != 0], axis=1).astype(float)
 
 
-def decide(actor: Any, world: Simulator, random_action: int = NO_ACTION) -> Any:
-    (decision,) = actor.decide([world], world.observe()[None], np.array([random_action]), np.array([0]))
+def decide(actor: Any, env: Simulator, random_action: int = NO_ACTION) -> Any:
+    (decision,) = actor.decide([env], env.observe()[None], np.array([random_action]), np.array([0]))
     return decision
 
 
@@ -54,29 +54,29 @@ def tree(table: Table, depth: int, **options: Any) -> TreeActor:
 
 def test_the_first_action_of_the_best_leaf_is_taken() -> None:
     nothing = Table(np.zeros(7))
-    assert decide(tree(nothing, 1), tree_world()).action == 1  # one step ahead the reward of 1 is all there is
-    assert decide(tree(nothing, 2), tree_world()).action == 0  # two steps ahead there are 8
+    assert decide(tree(nothing, 1), tree_env()).action == 1  # one step ahead the reward of 1 is all there is
+    assert decide(tree(nothing, 2), tree_env()).action == 0  # two steps ahead there are 8
     # A leaf's value can outweigh the way to it: state 6, by actions 1 and 1, is worth 2 · 100.
-    assert decide(tree(Table([0, 0, 0, 0, 0, 0, 100]), 2), tree_world()).action == 1
+    assert decide(tree(Table([0, 0, 0, 0, 0, 0, 100]), 2), tree_env()).action == 1
 
 
 def test_leaves_are_valued_by_the_head_of_their_depth() -> None:
     table = Table(np.zeros(7))
-    decide(tree(table, 2, store_shallow=True), tree_world())
+    decide(tree(table, 2, store_shallow=True), tree_env())
     assert table.asked == [1, 2]
     only_two = Table(np.zeros(7), depths=(2,))
-    decide(tree(only_two, 2, store_shallow=True), tree_world())
+    decide(tree(only_two, 2, store_shallow=True), tree_env())
     assert only_two.asked == [2, 2]
 
 
 def test_a_tree_of_fixed_depth_asks_about_its_last_level_only() -> None:
     table = Table(np.zeros(7))
-    decide(tree(table, 2), tree_world())
+    decide(tree(table, 2), tree_env())
     assert table.asked == [2]
 
 
 def test_the_way_to_the_best_leaf_is_stored() -> None:
-    decision = decide(tree(Table(np.arange(7)), 2), tree_world())
+    decision = decide(tree(Table(np.arange(7)), 2), tree_env())
     (stored,) = decision.experiences
     assert (decision.action, decision.depth) == (0, 2)
     assert (stored.observation.tolist(), stored.action) == ([0], 0)
@@ -86,7 +86,7 @@ def test_the_way_to_the_best_leaf_is_stored() -> None:
 
 
 def test_a_random_action_stores_the_best_leaf_below_it() -> None:
-    decision = decide(tree(Table(np.arange(7)), 2), tree_world(), random_action=1)
+    decision = decide(tree(Table(np.arange(7)), 2), tree_env(), random_action=1)
     (stored,) = decision.experiences
     assert decision.action == 1
     assert (stored.action, stored.leaf.tolist()) == (1, [6])
@@ -94,37 +94,37 @@ def test_a_random_action_stores_the_best_leaf_below_it() -> None:
 
 
 def test_shallow_leaves_are_stored_on_request_in_the_same_subtree() -> None:
-    decision = decide(tree(Table(np.arange(7)), 2, store_shallow=True), tree_world(), random_action=1)
+    decision = decide(tree(Table(np.arange(7)), 2, store_shallow=True), tree_env(), random_action=1)
     assert [(stored.head, stored.steps) for stored in decision.experiences] == [(2, 2), (1, 1)]
     assert decision.experiences[1].leaf.tolist() == [2]
     assert decision.experiences[1].return_to_leaf == 1.0
 
 
 def test_the_best_leaf_below_every_action_is_stored_on_request() -> None:
-    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world())
+    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_env())
     assert decision.action == 0
     stored = [(each.action, each.return_to_leaf, each.head) for each in decision.experiences]
     assert stored == [(0, 4.0, 2), (1, 1.0, 2)]
-    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_world(), random_action=1)
+    decision = decide(tree(Table(np.zeros(7)), 2, every_action=True), tree_env(), random_action=1)
     assert [each.action for each in decision.experiences] == [1, 0]  # that of the action taken comes first
 
 
 def test_plain_dqn_stores_nothing_but_the_step_to_come() -> None:
     actor = ValueActor(Table(np.zeros(7)))  # type: ignore[arg-type]
-    world = tree_world()
-    assert decide(actor, world).action == 0
-    assert decide(actor, world, random_action=1).action == 1
-    assert decide(actor, world).experiences == ()
-    assert decide(actor, world).depth == 0
+    env = tree_env()
+    assert decide(actor, env).action == 0
+    assert decide(actor, env, random_action=1).action == 1
+    assert decide(actor, env).experiences == ()
+    assert decide(actor, env).depth == 0
 
 
 def test_all_trees_share_the_passes_through_the_network() -> None:
     table = Table(np.zeros(7))
-    worlds = [tree_world(start) for start in (0, 1, 2, 0)]
-    observations = np.stack([world.observe() for world in worlds])
-    together = tree(table, 2).decide(worlds, observations, np.full(4, NO_ACTION), np.zeros(4, np.int64))
+    envs = [tree_env(start) for start in (0, 1, 2, 0)]
+    observations = np.stack([env.observe() for env in envs])
+    together = tree(table, 2).decide(envs, observations, np.full(4, NO_ACTION), np.zeros(4, np.int64))
     assert table.asked == [2]
-    alone = [decide(tree(Table(np.zeros(7)), 2), world) for world in worlds]
+    alone = [decide(tree(Table(np.zeros(7)), 2), env) for env in envs]
     assert [decision.action for decision in together] == [decision.action for decision in alone]
 
 
@@ -135,9 +135,9 @@ def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None
             children.terminated[:] = True
             return children
 
-    world = Ends(al.MDP(np.ones((1, 2)), np.zeros((1, 2), int), 0.9))
-    world.reset(seed=0)
-    decision = decide(tree(Table([5.0], depths=(3,)), 3), world)
+    env = Ends(al.MDP(np.ones((1, 2)), np.zeros((1, 2), int), 0.9))
+    env.reset(seed=0)
+    decision = decide(tree(Table([5.0], depths=(3,)), 3), env)
     assert decision.depth == 3
     (stored,) = decision.experiences
     assert (stored.head, stored.steps, stored.terminated, stored.return_to_leaf) == (3, 1, True, 1.0)

@@ -130,10 +130,10 @@ def _trained_states(agent: Agent, depth: int) -> Any:
 
 
 def _at(mdp: al.MDP, state: int) -> TabularSimulator:
-    """A world in some state."""
-    world = TabularSimulator(mdp, start=state)
-    world.reset(seed=0)
-    return world
+    """A env in some state."""
+    env = TabularSimulator(mdp, start=state)
+    env.reset(seed=0)
+    return env
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_shares_follow_the_cost_of_searches(nodes: float) -> None:
     assert np.mean(spent[-1_200:]) == pytest.approx(nodes, rel=0.1)
 
 
-def test_more_worlds_than_one_take_turns_in_one_round() -> None:
+def test_more_envs_than_one_take_turns_in_one_round() -> None:
     agent = DQN(BREAKOUT, small_config(num_envs=3, update_period_steps=2, learning_starts_steps=12), seed=0)
     rounds = agent.rounds()
     updates = [len(next(rounds).updates) for _ in range(10)]
@@ -237,12 +237,12 @@ def test_predict_takes_batches_and_channels_in_either_place() -> None:
 
 def test_predict_on_a_simulator_searches_and_leaves_it_alone() -> None:
     agent = DQN(BREAKOUT, small_config(), depth=2, seed=2)
-    world = agent.sim.clone()
-    world.reset(seed=1)
-    before = world.pack(world.save())
-    action, _ = agent.predict(world, deterministic=True)
-    assert 0 <= action < world.num_actions
-    assert world.pack(world.save()) == before
+    env = agent.sim.clone()
+    env.reset(seed=1)
+    before = env.pack(env.save())
+    action, _ = agent.predict(env, deterministic=True)
+    assert 0 <= action < env.num_actions
+    assert env.pack(env.save()) == before
 
 
 def test_random_predictions_come_as_often_as_the_config_says() -> None:
@@ -267,7 +267,7 @@ def test_save_and_load_keep_everything(tmp_path: Any) -> None:
     assert fingerprint(QLDQN.load(tmp_path / "run")) == fingerprint(agent)
 
 
-def test_a_world_without_a_name_must_be_given_again(tmp_path: Any) -> None:
+def test_a_env_without_a_name_must_be_given_again(tmp_path: Any) -> None:
     mdp = corridor()
     agent = DQN(mdp, depth=1)
     agent.learn(steps=80)

@@ -23,16 +23,16 @@ from adalook.learning.runs.run import load_agent
 PRESETS = [atari(), minatar(), tabular(), vector()]
 
 
-def test_presets_are_chosen_by_the_world() -> None:
+def test_presets_are_chosen_by_the_env() -> None:
     mdp = al.zoo.chain(n=5, discount=0.8)
     assert config_for("ALE/Pong-v5") == atari()
     assert config_for("MinAtar/Asterix-v1") == minatar()
     assert config_for(mdp) == dataclasses.replace(tabular(), discount=0.8)
     assert config_for("CartPole-v1") == vector()
-    assert config_for("no such world") == vector()  # whoever makes it complains
+    assert config_for("no such environment") == vector()  # whoever makes it complains
 
 
-def test_names_of_games_make_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_games_make_no_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gymnasium, "make", None)
     assert config_for("ALE/Pong-v5") == atari()
     assert config_for("MinAtar/Asterix-v1") == minatar()
@@ -47,7 +47,7 @@ def test_names_of_games_make_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["name", "env", "simulator"],
 )
-def test_worlds_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
+def test_envs_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
     config = config_for(env)
     assert config == dataclasses.replace(tabular(), max_episode_steps=1_000)  # as long as they go on by themselves
     agent = QLDQN(env, dataclasses.replace(config, num_envs=2, learning_starts_steps=32))
@@ -81,7 +81,7 @@ def test_a_table_holds_the_greatest_number_of_a_state() -> None:
     assert agent.learn(steps=400).evaluate(2).mean > 5  # a reward on every third step, if it goes round
 
 
-def test_a_table_for_a_world_without_numbers_is_refused() -> None:
+def test_a_table_for_a_env_without_numbers_is_refused() -> None:
     assert config_for(Numbered(first=-1)) == vector()
     for env in (Numbered(first=-1), "CartPole-v1", "MinAtar/Breakout-v1"):
         with pytest.raises(ArgumentError, match="discrete observations"):
@@ -135,7 +135,7 @@ def test_a_run_config_of_another_kind_of_agent_is_refused(made: str, said: str, 
         load_agent(tmp_path)
 
 
-def test_another_number_of_worlds_than_was_saved_is_refused(tmp_path: Path) -> None:
+def test_another_number_of_envs_than_was_saved_is_refused(tmp_path: Path) -> None:
     mdp = al.zoo.chain(n=5)
     DQN(mdp, dataclasses.replace(config_for(mdp), num_envs=4)).save(tmp_path)
     run_config = json.loads((tmp_path / CONFIG_FILE).read_text())

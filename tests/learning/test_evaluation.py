@@ -38,12 +38,12 @@ class Countdown(TabularSimulator):
 class First:
     """Always takes action 0."""
 
-    def decide(self, worlds: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
-        return [Decision(0, 0) for _ in worlds]
+    def decide(self, envs: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
+        return [Decision(0, 0) for _ in envs]
 
 
 def play(**changes: Any) -> Any:
-    usual: dict[str, Any] = {"episodes": 12, "worlds": 4, "epsilon": 0.0, "max_episode_steps": 100, "seed": 0}
+    usual: dict[str, Any] = {"episodes": 12, "num_envs": 4, "epsilon": 0.0, "max_episode_steps": 100, "seed": 0}
     return evaluate(First(), Countdown(), **(usual | changes))
 
 
@@ -56,8 +56,8 @@ def test_scores_are_before_clipping_and_every_episode_is_played_out() -> None:
 
 
 def test_an_episode_does_not_depend_on_the_others() -> None:
-    assert np.array_equal(play().scores, play(worlds=1).scores)
-    assert np.array_equal(play().scores[:5], play(episodes=5, worlds=3).scores)
+    assert np.array_equal(play().scores, play(num_envs=1).scores)
+    assert np.array_equal(play().scores[:5], play(episodes=5, num_envs=3).scores)
     assert not np.array_equal(play().scores, play(seed=1).scores)
 
 
@@ -69,11 +69,11 @@ def test_random_actions_come_as_often_as_asked_for() -> None:
     asked = []
 
     class Notes(First):
-        def decide(self, worlds: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
+        def decide(self, envs: Any, observations: Any, random_actions: Any, seeds: Any) -> list[Decision]:
             asked.extend(random_actions.tolist())
-            return super().decide(worlds, observations, random_actions, seeds)
+            return super().decide(envs, observations, random_actions, seeds)
 
-    evaluate(Notes(), Countdown(), episodes=200, worlds=50, epsilon=0.25, max_episode_steps=100, seed=0)
+    evaluate(Notes(), Countdown(), episodes=200, num_envs=50, epsilon=0.25, max_episode_steps=100, seed=0)
     assert abs(np.mean(np.array(asked) != NO_ACTION) - 0.25) < 0.04
 
 

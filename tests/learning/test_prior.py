@@ -78,7 +78,7 @@ def test_a_prior_from_a_run_keeps_nothing_of_its_training(prior_run: Path) -> No
 @pytest.mark.parametrize(
     ("env", "changes", "complaint"),
     [
-        ("MinAtar/Freeway-v1", {}, "world"),
+        ("MinAtar/Freeway-v1", {}, "env"),
         (BREAKOUT, {"discount": 0.9}, "discount"),
         (BREAKOUT, {"life_loss_ends": False}, "life_loss_ends"),
     ],
