@@ -22,8 +22,8 @@ def test_minatar_pictures_are_read_as_gymnasium_shows_them_and_as_we_do(env: str
     if env not in gymnasium.registry:
         minatar.gym.register_envs()
     agent = DQN(env, small_config(env), seed=2)
-    env = agent.sim.clone()
-    ours = env.reset(seed=1)
+    sim = agent.sim.clone()
+    ours = sim.reset(seed=1)
     theirs, _ = gymnasium.make(env, disable_env_checker=True).reset(seed=1)
     rows, single = as_batch(theirs, agent.sim)
     assert single

@@ -166,17 +166,17 @@ class Config:
         return self.deepest_tree if self.nodes_per_step else 1 + len(self.depth_shares)
 
     def epsilon(self, step: int) -> float:
-        """The share of random actions at an agent step."""
+        """Return the share of random actions at an agent step."""
         done = min(1.0, step / self.epsilon_anneal_steps)
         return self.epsilon_start + done * (self.epsilon_end - self.epsilon_start)
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return all settings as JSON can hold them."""
         return dataclasses.asdict(self) | {"depth_shares": list(self.depth_shares)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Config:
-        """What `to_plain` made; an unknown name is refused."""
+        """Return the config that `to_plain` gave; an unknown name is refused."""
         if not isinstance(plain, dict):
             raise ArgumentError("config: no settings", expected="a mapping from names to values", got=repr(plain))
         unknown = plain.keys() - {field.name for field in dataclasses.fields(cls)}

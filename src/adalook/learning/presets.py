@@ -14,12 +14,12 @@ from adalook.learning.config import Config
 
 
 def minatar() -> Config:
-    """The network and settings published with MinAtar (Young & Tian 2019)."""
+    """Return the network and settings published with MinAtar (Young & Tian 2019)."""
     return Config()
 
 
 def atari() -> Config:
-    """The Nature network (Mnih et al. 2015) with the settings that CleanRL and SB3 use for Atari."""
+    """Return the Nature network (Mnih et al. 2015) with the settings that CleanRL and SB3 use for Atari."""
     return Config(
         max_episode_steps=27_000,  # 108,000 frames, half an hour of play
         network="nature",
@@ -41,7 +41,7 @@ def atari() -> Config:
 
 
 def tabular() -> Config:
-    """A table of values, for discrete observations that are few enough to check against `al.solve`."""
+    """Return a table of values, for discrete observations that are few enough to check against `al.solve`."""
     return Config(
         max_episode_steps=50,
         network="table",
@@ -59,7 +59,7 @@ def tabular() -> Config:
 
 
 def vector() -> Config:
-    """Two dense layers, for observations that are a vector of numbers, such as CartPole's."""
+    """Return two dense layers, for observations that are a vector of numbers, such as CartPole's."""
     return Config(
         max_episode_steps=1_000,
         network="mlp",

@@ -48,15 +48,15 @@ class Raw(_Rows):
     name = "raw"
 
     def row_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """As many as the array has."""
+        """Return the bytes of the array itself."""
         return prod(shape) * dtype.itemsize
 
     def key(self, frame: Frames) -> bytes:
-        """The array's bytes."""
+        """Return the array's bytes."""
         return frame.tobytes()
 
     def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
-        """The bytes, read as the array they were."""
+        """Return the arrays whose bytes these rows are."""
         return rows.view(dtype).reshape(-1, *shape)
 
 
@@ -66,13 +66,13 @@ class Bits(_Rows):
     name = "bits"
 
     def row_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """An eighth of the cells, rounded up."""
+        """Return an eighth of the cells, rounded up."""
         if dtype not in (np.bool_, np.uint8):
             raise ArgumentError("only booleans and bytes can be kept as bits", got=dtype, remedy="use Raw() or LZ4()")
         return -(-prod(shape) // 8)
 
     def key(self, frame: Frames) -> bytes:
-        """The packed bits."""
+        """Return the packed bits."""
         if frame.dtype != np.bool_ and frame.size and frame.max() > 1:
             raise ArgumentError(
                 "a frame cannot be kept as bits",
@@ -83,7 +83,7 @@ class Bits(_Rows):
         return np.packbits(frame).tobytes()
 
     def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
-        """Bits back to cells."""
+        """Return the cells whose bits these rows are."""
         return np.unpackbits(rows, axis=1, count=prod(shape)).view(dtype).reshape(-1, *shape)
 
 
@@ -98,29 +98,29 @@ class LZ4:
         self._decompress = block.decompress
 
     def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
-        """A quarter of the raw frames: above the mean of every Atari game measured (docs/replay.md)."""
+        """Return a quarter of the raw frames: above the mean of every Atari game measured (docs/replay.md)."""
         return max_frames * prod(shape) * dtype.itemsize // 4 + SLACK_FRAMES * self.worst_bytes(shape, dtype)
 
     def worst_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """The bound LZ4 states for data it cannot compress, and the frame's offset."""
+        """Return the bound LZ4 states for data it cannot compress, with the frame's offset."""
         length = prod(shape) * dtype.itemsize
         return length + length // 255 + 16 + 8
 
     def storage(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int, max_bytes: int) -> Storage:
-        """As many frames as `max_bytes` hold."""
+        """Return room for as many frames as `max_bytes` hold."""
         del max_frames
         return BlobStorage(self, shape, dtype, max_bytes)
 
     def key(self, frame: Frames) -> bytes:
-        """The array's bytes."""
+        """Return the array's bytes."""
         return frame.tobytes()
 
     def pack(self, key: bytes) -> bytes:
-        """One block without a header: the store knows how long a frame is."""
+        """Return one compressed block without a header: the store knows how long a frame is."""
         return bytes(self._compress(key, store_size=False))
 
     def decode(self, blobs: Iterable[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
-        """One after the other, joined in one go."""
+        """Return the frames of compressed blocks."""
         length = prod(shape) * dtype.itemsize
         decompress = self._decompress
         joined = bytearray().join([decompress(blob, length) for blob in blobs])

@@ -54,19 +54,19 @@ class Storage(Protocol):
         """Memory the kept frames take."""
 
     def has_room(self, frames: int) -> bool:
-        """Whether so many more can be appended, whatever they show."""
+        """Return whether so many more frames can be appended, whatever they show."""
 
     def append(self, key: bytes) -> int:
-        """Keep a frame by its key; returns its number."""
+        """Store a frame by its key and return its number."""
 
     def read(self, ids: IntArray) -> Frames:
-        """Frames (n, *shape) by their numbers (n,)."""
+        """Return frames (n, *shape) by their numbers (n,)."""
 
     def drop_before(self, number: int) -> None:
         """Forget the segments that hold older frames only."""
 
     def state(self) -> dict[str, Any]:
-        """Sealed segments, and a copy of the open one."""
+        """Return sealed segments, and a copy of the open one."""
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go back to what `state` saw."""
@@ -76,23 +76,23 @@ class RowCodec(Protocol):
     """Packs every frame to equally many bytes: its key."""
 
     def row_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """Bytes of one packed frame."""
+        """Return the bytes of one packed frame."""
 
     def decode(self, rows: ByteArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
-        """Frames (n, *shape) from packed rows (n, row_bytes)."""
+        """Return frames (n, *shape) from packed rows (n, row_bytes)."""
 
 
 class BlobCodec(Protocol):
     """Packs frames to as few bytes as each needs."""
 
     def worst_bytes(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """What a frame needs that does not compress."""
+        """Return the bytes of a frame that does not compress."""
 
     def pack(self, key: bytes) -> bytes:
-        """Compress a key."""
+        """Return a key, compressed."""
 
     def decode(self, blobs: Iterable[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Frames:
-        """Frames (n, *shape) from n packed ones (anything that lends its bytes)."""
+        """Return frames (n, *shape) from n packed ones (anything that lends its bytes)."""
 
 
 class RowStorage:
@@ -118,17 +118,17 @@ class RowStorage:
         return (self.next_id - self.first_id) * self._rows.shape[1]
 
     def has_room(self, frames: int) -> bool:
-        """Whether so many more can be appended."""
+        """Return whether so many more frames can be appended."""
         return self.next_id + frames - self.first_id <= len(self._rows)
 
     def append(self, key: bytes) -> int:
-        """Keep a frame by its key; returns its number."""
+        """Store a frame by its key and return its number."""
         self._rows[self.next_id % len(self._rows)] = np.frombuffer(key, np.uint8)
         self.next_id += 1
         return self.next_id - 1
 
     def read(self, ids: IntArray) -> Frames:
-        """Frames (n, *shape) by their numbers (n,)."""
+        """Return frames (n, *shape) by their numbers (n,)."""
         return self._codec.decode(self._rows[ids % len(self._rows)], self._shape, self._dtype)
 
     def drop_before(self, number: int) -> None:
@@ -138,7 +138,7 @@ class RowStorage:
             self._first_segment += 1
 
     def state(self) -> dict[str, Any]:
-        """Sealed segments, and a copy of the rows of the open one."""
+        """Return sealed segments, and a copy of the rows of the open one."""
         full = self.next_id // SEGMENT_FRAMES
         for number in range(self._first_segment, full):
             if number not in self._sealed:
@@ -196,11 +196,11 @@ class BlobStorage:
         return (self._first_segment + len(self._sealed)) * SEGMENT_FRAMES + len(self._open)
 
     def has_room(self, frames: int) -> bool:
-        """Whether so many more can be appended, however badly they compress."""
+        """Return whether so many more frames can be appended, however badly they compress."""
         return self.bytes_used + frames * self._worst_bytes + _OFFSETS_BYTES <= self._max_bytes
 
     def append(self, key: bytes) -> int:
-        """Keep a frame by its key; returns its number."""
+        """Store a frame by its key and return its number."""
         number = self.next_id
         blob = self._codec.pack(key)
         self._open.append(blob)
@@ -214,7 +214,7 @@ class BlobStorage:
         return number
 
     def read(self, ids: IntArray) -> Frames:
-        """Frames (n, *shape) by their numbers (n,); equal numbers are best asked for once."""
+        """Return frames (n, *shape) by their numbers (n,); equal numbers are best asked for once."""
         return self._codec.decode([self._blob(number) for number in ids.tolist()], self._shape, self._dtype)
 
     def drop_before(self, number: int) -> None:
@@ -225,7 +225,7 @@ class BlobStorage:
             self._first_segment += 1
 
     def state(self) -> dict[str, Any]:
-        """Sealed segments, and the blobs of the open one."""
+        """Return sealed segments, and the blobs of the open one."""
         return {
             "first_segment": self._first_segment,
             "segments": list(self._sealed),
@@ -262,7 +262,7 @@ class Codec(Protocol):
 
     @property
     def name(self) -> str:
-        """What checkpoints call it."""
+        """The name of the codec in checkpoints."""
 
     def key(self, frame: Frames) -> bytes:
         """Return bytes that equal frames share, and no others of that shape and type."""
@@ -295,7 +295,7 @@ class FrameStore:
         max_frames: int,
         max_bytes: int | None = None,
     ) -> None:
-        """Room for `max_frames` frames.
+        """Make room for `max_frames` frames.
 
         Args:
             max_bytes: where frames are compressed, the memory they may take; None: what max_frames are assumed to need.
@@ -308,7 +308,7 @@ class FrameStore:
         self._recent_keys: deque[bytes] = deque()
 
     def put(self, frame: Frames) -> int:
-        """The number of a frame (*shape), which is stored unless one of the last WINDOW is equal.
+        """Return the number of a frame (*shape), which is stored unless one of the last WINDOW is equal.
 
         Needs `has_room`.
         """
@@ -320,12 +320,12 @@ class FrameStore:
         return number
 
     def read(self, ids: IntArray) -> Frames:
-        """Frames (n, *shape) by their numbers (n,)."""
+        """Return frames (n, *shape) by their numbers (n,)."""
         return self._storage.read(ids)
 
     @property
     def horizon(self) -> int:
-        """No frame that is put from now on gets a smaller number."""
+        """The smallest number that a frame that is put from now on can get."""
         return max(0, self._storage.next_id - WINDOW)
 
     @property
@@ -344,15 +344,15 @@ class FrameStore:
         return self._storage.bytes_used
 
     def has_room(self, frames: int) -> bool:
-        """Whether so many more can be put, whatever they show."""
+        """Return whether so many more frames can be put, whatever they show."""
         return self._storage.has_room(frames)
 
     def release(self, before: int) -> None:
-        """Nobody holds frames with numbers below `before` any more."""
+        """Forget frames with numbers below `before`, which nobody holds any more."""
         self._storage.drop_before(min(before, self.horizon))
 
     def state(self) -> dict[str, Any]:
-        """Plain data, arrays and segments; which frames are recent follows from them."""
+        """Return plain data, arrays and segments; which frames are recent follows from them."""
         return self._storage.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
