@@ -136,8 +136,7 @@ class Config:
     """Compiled twins of PyTorch code on the CPU: network (MinAtar's, forward and backward), optimizer (rmsprop), all or
     none. Part of the run: other roundings."""
     overlap: Annotated[bool, boolean] = False
-    """Act, learn and compute targets at the same time, where there are cores for it. The results are the same, to the
-    bit."""
+    """Act and learn at the same time, where there are cores for it. The results are the same, to the bit."""
     search_workers: Annotated[int, integer(min=0)] = 0
     """Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit."""
     compression: Annotated[Compression, one_of(*get_args(Compression))] = "auto"
