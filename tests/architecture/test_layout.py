@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from tests.architecture.source import PACKAGE, REPOSITORY, modules
 
@@ -17,9 +18,13 @@ def test_no_folder_holds_more_than_a_dozen_modules() -> None:
 
 
 def test_tests_mirror_the_package() -> None:
-    packages = {path.parent.relative_to(PACKAGE) for path in modules()}
+    """`tests/planning/rules` tests `adalook.planning.rules`, and so on for every folder of either tree."""
     tests = REPOSITORY / "tests"
-    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    assert not {str(one) for one in folders - packages if one.parts[0] not in MIRRORED_ELSEWHERE}
-    untested = {one.parts[0] for one in packages if one.parts} - {one.parts[0] for one in folders if one.parts}
-    assert untested <= {"cli"}, "the command line is tested in tests/test_cli.py and beside what its commands do"
+    packages = {path.parent.relative_to(PACKAGE) for path in modules()}
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")} | {Path()}
+    folders = {folder for folder in folders if not MIRRORED_ELSEWHERE & set(folder.parts[:1])}
+    strays = sorted(f"tests/{folder}" for folder in folders - packages)
+    assert not strays, f"{strays}: no package of adalook has this name"
+    with_code = {path.parent.relative_to(PACKAGE) for path in modules() if path.name != "__init__.py"}
+    untested = sorted(f"adalook/{package}" for package in with_code - folders)
+    assert not untested, f"{untested}: no folder of tests has this name"

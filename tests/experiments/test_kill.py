@@ -15,8 +15,7 @@ import pytest
 
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.runner import reproduce
-
-from .small import Inline, digests
+from tests.experiments.small import Inline, digests
 
 EXPERIMENT = MazeExperiment(seeds=3, size=14)
 

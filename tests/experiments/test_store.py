@@ -13,8 +13,7 @@ from adalook.errors import FileError
 from adalook.experiments.runner import Interrupted, reproduce
 from adalook.experiments.store import Journal, Store, pack_arrays
 from adalook.storage.lock import DirectoryLock
-
-from .small import CHAIN, MAZE, SWEEP, Inline, digests
+from tests.experiments.small import CHAIN, MAZE, SWEEP, Inline, digests
 
 
 @pytest.fixture(scope="module")

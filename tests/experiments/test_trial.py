@@ -16,8 +16,7 @@ from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
 from adalook.planning.lookahead.levels import backup
 from adalook.planning.rules.spec import tree_nodes
-
-from .small import CHAIN, MAZE, SWEEP
+from tests.experiments.small import CHAIN, MAZE, SWEEP
 
 
 @pytest.fixture(scope="module")

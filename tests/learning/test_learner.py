@@ -24,7 +24,7 @@ def network(seed: int = 0, **options: Any) -> QNetwork:
 
 
 def learner(net: QNetwork, **changes: Any) -> Learner:
-    """Plain PyTorch; `test_cpu_twins` holds the twins against it."""
+    """Plain PyTorch; `cpu/test_twins.py` holds the twins against it."""
     config = dataclasses.replace(minatar(), **{"discount": 0.9, "shared_head": False, **changes})
     return Learner(net, network(seed=8), config, CPU)
 

@@ -1,6 +1,5 @@
 """The models of the zoo are what they say."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -69,87 +68,6 @@ def test_squares_are_connected_and_never_cross_a_wall(k):
             reached |= fresh
             fresh = {(r + dr, c + dc) for r, c in fresh for dr, dc in mdp.layout.moves} & members - reached
         assert reached == members
-
-
-def test_aggregation_averages_rows():
-    rewards = np.array([[1.0, 0.0], [3.0, 2.0], [0.0, 5.0]])
-    mask = np.array([[True, False], [True, True], [True, True]])
-    mdp = al.MDP(rewards, [[2, 0], [1, 2], [0, 2]], 0.9, mask=mask)
-    small, lift = al.aggregate(mdp, [7, 7, 9])
-    assert small.rewards.tolist() == [[2.0, 2.0], [0.0, 5.0]]
-    assert small.transition_row(0, 0)[1].tolist() == [0.5, 0.5]
-    assert small.transition_row(0, 1)[0].tolist() == [1]
-    assert lift(np.array([10.0, 20.0])).tolist() == [10.0, 10.0, 20.0]
-
-
-def test_groups_of_one_change_nothing():
-    mdp = al.zoo.maze(size=12, seed=0)
-    small, lift = al.aggregate(mdp, np.arange(mdp.num_states))
-    np.testing.assert_allclose(lift(al.solve(small).values), al.solve(mdp).values, atol=1e-9)
-
-
-def test_priors_say_what_they_cost():
-    mdp = al.zoo.maze(size=30, seed=0)
-    groups = mdp.layout.squares(3)
-    prior = al.priors.aggregation(mdp, groups)
-    assert prior.model_reads == mdp.num_pairs
-    assert 0 < prior.queries.improvement["shared"] < al.solve(mdp, al.PolicyIteration()).queries.improvement["shared"]
-    assert np.asarray(prior).shape == (mdp.num_states,)
-    for group in range(groups.max() + 1):
-        assert np.ptp(prior.values[groups == group]) == 0.0
-    few = al.priors.few_iterations(mdp, 3)
-    assert few.queries.evaluation["exact"] == 3 * mdp.num_states
-    best = al.priors.exact(mdp)
-    np.testing.assert_allclose(best.values, al.solve(mdp, tolerance=0.0).values, atol=1e-10)
-    assert np.abs(few.values - best.values).max() > 1e-3
-
-
-def make(name: str, **settings) -> gym.Env:
-    return gym.make(name, **settings)
-
-
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1"])
-def test_tables_agree_with_value_iteration_on_the_table(name):
-    env = make(name)
-    mdp = al.MDP.from_gymnasium(env, 0.95)
-    table = env.unwrapped.P
-    assert mdp.num_states == len(table) + 1, "one sink for ended episodes"
-    values = np.zeros(len(table))
-    for _ in range(600):
-        values = np.array(
-            [
-                max(
-                    sum(p * (r + (0.0 if terminated else 0.95 * values[t])) for p, t, r, terminated in outcomes)
-                    for outcomes in actions.values()
-                )
-                for actions in table.values()
-            ]
-        )
-    np.testing.assert_allclose(al.solve(mdp).values[:-1], values, atol=1e-8)
-    assert al.solve(mdp).values[-1] == 0.0
-
-
-def test_ended_means_ended_even_where_the_entered_state_has_moves():
-    table = {
-        0: {0: [(0.5, 1, 1.0, True), (0.25, 1, 0.0, False), (0.25, 1, 0.0, False)]},
-        1: {0: [(1.0, 1, 8.0, False)]},
-    }
-    mdp = al.MDP.from_gymnasium(type("Env", (), {"P": table})(), 0.5)
-    np.testing.assert_allclose(al.solve(mdp).values, [0.5 + 0.5 * 0.5 * 16, 16.0, 0.0])
-
-
-def test_the_default_discount_is_0_99():
-    assert al.MDP.from_gymnasium(make("FrozenLake-v1")).discount == 0.99
-
-
-def test_layouts_of_toy_text():
-    lake = al.MDP.from_gymnasium(make("FrozenLake-v1", map_name="8x8"))
-    assert lake.layout.shape == (8, 8)
-    assert lake.layout.goals == ((7, 7),)
-    assert lake.layout.cells[-1].tolist() == [-1, -1]
-    assert al.MDP.from_gymnasium(make("CliffWalking-v1")).layout.shape == (4, 12)
-    assert al.MDP.from_gymnasium(make("Taxi-v4")).layout is None
-    assert len(np.unique(lake.layout.squares(4))) == 5
 
 
 def test_forest_and_grid_have_their_textbook_answers():

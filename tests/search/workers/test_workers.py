@@ -162,7 +162,7 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
     """
     shared = set(os.listdir("/dev/shm"))
     code = textwrap.dedent(script)
-    path = Path(__file__).parents[2]
+    path = Path(__file__).parents[3]
     command = [sys.executable, "-c", code]
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=path) as parent:
         assert parent.stdout is not None
@@ -194,7 +194,7 @@ def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes()
             os.kill(os.getpid(), signal.SIGKILL)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    with child(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as parent:
+    with child(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as parent:
         assert parent.stdout is not None
         sleeper, *process_ids = map(int, parent.stdout.readline().split())
         assert len(process_ids) == 2
@@ -209,7 +209,7 @@ def run_python(arguments, script=None):
         capture_output=True,
         text=True,
         timeout=60,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         check=False,
     )
 
@@ -251,7 +251,7 @@ def test_a_script_that_is_a_file_can_define_its_simulator(tmp_path):
     script.write_text(PIPED.format(kind="Own").replace('"<stdin>"', "__file__"))
     done = subprocess.run(
         [sys.executable, script.name],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])},
         capture_output=True,
         text=True,
         timeout=60,

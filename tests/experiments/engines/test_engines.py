@@ -24,8 +24,7 @@ from adalook.experiments.models import MazeModel
 from adalook.experiments.registry import chosen_engine, chosen_experiments
 from adalook.experiments.runner import reproduce
 from adalook.experiments.trial import Trial
-
-from .small import MAZE, Inline, digests
+from tests.experiments.small import MAZE, Inline, digests
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def test_ray_gives_the_same_files(tmp_path):
     pytest.importorskip("ray")
     reproduce(MAZE, tmp_path / "inline", Inline())
     command = [sys.executable, "-c", RAY, str(tmp_path / "ray")]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[2], timeout=300)
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[3], timeout=300)
     assert digests(tmp_path / "inline") == digests(tmp_path / "ray")
 
 

@@ -35,13 +35,12 @@ from adalook.learning.config import Config
 from adalook.learning.training import Episode, Round
 from adalook.report.figures.learning import depth_curve
 from adalook.report.pages.learning import write_learning_report
-
-from .small import Inline
+from tests.experiments.small import Inline
 
 SECONDS = 1.0
 SUITE = minatar.SUITE
 BREAKOUT = SUITE.games["Breakout"]
-KEPT = Path(__file__).parents[2] / "results"
+KEPT = Path(__file__).parents[3] / "results"
 QUICK = dataclasses.replace(SUITE, games={"Breakout": Game("Breakout", "MinAtar/Breakout-v1", 1, 2, 3)})
 """Judged in few episodes."""
 
