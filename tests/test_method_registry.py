@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,67 @@ def test_a_registered_method_is_compared_on_the_maze(tmp_path: Path) -> None:
 def test_a_name_is_registered_once() -> None:
     with pytest.raises(ArgumentError, match="registered already"):
         registry.register(registry.METHODS["hpi"])
+
+
+def test_a_method_that_cannot_be_sent_to_workers_is_refused() -> None:
+    local = dataclasses.replace(toy_method.SPEC, name="local", parse=lambda setting, mdp, prior: toy_method.Toy(2))
+    with pytest.raises(ArgumentError, match=r"'local' cannot be sent to the processes .* top level of a module"):
+        registry.register(local)
+    assert "local" not in registry.METHODS
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Return a function that installs a package with these entry points."""
+    before = dict(registry.METHODS)
+
+    def install(entry_points: str) -> None:
+        information = tmp_path / "toys-1.0.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
+        (information / "entry_points.txt").write_text(f"[adalook.methods]\n{entry_points}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+
+    yield install
+    registry.METHODS.clear()
+    registry.METHODS.update(before)
+
+
+def test_a_method_of_an_installed_package_is_known_to_the_command_line(
+    install: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("toy = tests.toy_method:SPEC")
+    assert main(["solve", "zoo:maze", "--method", "toy:2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "Toy"
+    assert main(["solve", "zoo:maze", "--method", "magic"]) == 2
+    assert "toy:3" in capsys.readouterr().err
+
+
+def test_methods_of_installed_packages_are_listed_and_compared(
+    install: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("toy = tests.toy_method:SPEC")
+    assert registry.compared_methods(beyond_paper=True) == ["wlpi", "toy:2"]
+    del registry.METHODS["toy"]
+    assert main(["solve", "zoo:maze", "--method", "help"]) == 0
+    assert "toy:3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ("odd = tests.no_such_module:SPEC", "the installed method 'odd' cannot be loaded: got ModuleNotFoundError"),
+        ("odd = tests.toy_method:SPEC", "the installed method 'odd' is wrong: expected its MethodSpec"),
+        ("odd = tests.toy_method:Toy", "the installed method 'odd' is wrong: expected its MethodSpec"),
+    ],
+)
+def test_a_broken_installed_method_is_named_and_hurts_no_other(
+    install: Callable[[str], None], entry: str, complaint: str
+) -> None:
+    install(entry)
+    assert registry.find_method("hpi:3").setting == "3"
+    with pytest.raises(ArgumentError, match=complaint):
+        registry.find_method("odd")
 
 
 def test_every_example_makes_a_method_of_its_class() -> None:

@@ -102,8 +102,9 @@ def _print_methods() -> None:
     """Print every registered method with examples of its settings."""
     from rich.table import Table
 
-    from adalook.planning.rules.registry import METHODS
+    from adalook.planning.rules.registry import METHODS, load_installed
 
+    load_installed()
     table = Table.grid(padding=(0, 2))
     for spec in METHODS.values():
         summary = (spec.method_class.__doc__ or spec.group.description).partition("\n")[0].partition(":")[0].rstrip(".")
