@@ -64,12 +64,12 @@ setup: .venv/ready  ## only set up .venv
 	touch $@
 
 # A Python for a script of 2021: Gym as it was, ROMs from today's ALE.
-.venv/cleanrl/ready: .venv/ready benchmarks/cleanrl.txt
+.venv/cleanrl/ready: .venv/ready benchmarks/throughput/cleanrl.txt
 	rm -rf .venv/cleanrl
 	$(PYTHON) -m venv .venv/cleanrl
 	.venv/cleanrl/bin/pip install --quiet 'setuptools<66' 'wheel<0.38'
 	.venv/cleanrl/bin/pip install --quiet --no-build-isolation gym==0.21.0
-	.venv/cleanrl/bin/pip install --quiet --requirement benchmarks/cleanrl.txt
+	.venv/cleanrl/bin/pip install --quiet --requirement benchmarks/throughput/cleanrl.txt
 	.venv/cleanrl/bin/ale-import-roms .venv/lib/python3*/site-packages/ale_py/roms >/dev/null
 	touch $@
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import throughput_report as report
-from benchmarks.throughput import CASES, CLEANRL, OURS, SB3, Case, middle, summary
-from benchmarks.throughput_contender import CLEANRL_PYTHON, Contender
-from benchmarks.throughput_job import Watch
+from benchmarks.throughput import report
+from benchmarks.throughput.contender import CLEANRL_PYTHON, Contender
+from benchmarks.throughput.job import Watch
+from benchmarks.throughput.race import CASES, CLEANRL, OURS, SB3, Case, middle, summary
 
 ATARI, MINATAR = CASES
 

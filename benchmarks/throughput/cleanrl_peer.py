@@ -1,4 +1,4 @@
-"""CleanRL's own dqn_atari.py, as pip installs it, under a watch: `PYTHON throughput_cleanrl.py`; see `throughput_job`.
+"""CleanRL's own dqn_atari.py, as pip installs it, under a watch: `PYTHON cleanrl_peer.py`; see `job.py`.
 
 Runs in CleanRL's Python (`make .venv/cleanrl/ready`), which has another Gym than ours, so it imports neither adalook
 nor the rest of the benchmarks as a package. The script is not touched: only what it calls is. It wants the answers of
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from throughput_job import FAR_AWAY, Job, Watch, told
+from job import FAR_AWAY, Job, Watch, told
 
 
 class Measured(Exception):

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: `python -m benchmarks.child < job.json`.
+"""One measurement in a process of its own: `python -m benchmarks.planning.child < job.json`.
 
 The job names a result file, which is rewritten as the work proceeds. Each step runs under a timer that ends the whole
 process, as no other way stops a solver that is busy in compiled code; the file then still says which step it was.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import adalook as al
-from benchmarks import models, peers
+from benchmarks.planning import models, peers
 
 EPSILON = 1e-6
 FINEST = 1e-12

@@ -21,7 +21,7 @@ import adalook as al
 from adalook.learning.agents.base import Agent
 from adalook.learning.presets import config_for
 from adalook.learning.training import Round
-from benchmarks.planning import machine, write_results
+from benchmarks.results import machine, write_results
 
 MINATAR, ALE = "MinAtar/Breakout-v1", "ALE/Breakout-v5"
 LEAST_GAIN = 1.2

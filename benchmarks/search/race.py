@@ -1,7 +1,7 @@
 """Benchmark of tree search against plain recursion and plangym: `python -m benchmarks.search`.
 
 Trees of depth 2 and 3 along a random trajectory of Atari games: ours in one process and with two workers, with and
-without merging, against plain recursion with cloneState and restoreState (see `search_plain`) and plangym; MinAtar's
+without merging, against plain recursion with cloneState and restoreState (see `plain.py`) and plangym; MinAtar's
 Breakout against recursion with deepcopy. Rewards only, so that what is measured is making the tree; every contender
 takes its turn in each repeat, medians count, and the values of all actions must agree. The report goes to
 `results/search.{json,md}`.
@@ -31,9 +31,9 @@ from adalook.search import Expander, FixedDepth, Root, SearchResult, make_expand
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
 from adalook.simulators.minatar import MinAtarSimulator
-from benchmarks import search_report as report
-from benchmarks.planning import ROOT, machine, write_results
-from benchmarks.search_plain import Cost, PlainAtari, PlainMinAtar
+from benchmarks.results import ROOT, machine, write_results
+from benchmarks.search import report
+from benchmarks.search.plain import Cost, PlainAtari, PlainMinAtar
 
 DISCOUNT = 0.99
 WORKERS = 2
@@ -223,7 +223,7 @@ def ask_plangym(python: Path | None, case: Case, actions: list[int], workers: in
         "workers": workers,
         "limit_seconds": PLANGYM_SECONDS,
     }
-    script = Path(__file__).with_name("search_plangym.py")
+    script = Path(__file__).with_name("plangym_peer.py")
     try:
         done = subprocess.run(
             [str(python), str(script)],
@@ -314,7 +314,7 @@ def minatar_case(repeats: int, console: Console) -> Record:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__.split("\n", 1)[0])
     names = [*(case.name for case in CASES), "minatar"]
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of: {'; '.join(names)}")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each contender; the median counts")
@@ -333,7 +333,3 @@ def main() -> None:
     # Only a complete run may replace the published one.
     stem = "search-partial" if args.only else "search"
     write_results(args.out, stem, results, report.markdown(results, stem))
-
-
-if __name__ == "__main__":
-    main()

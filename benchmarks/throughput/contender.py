@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.planning import ROOT
-from benchmarks.throughput_job import Job
+from benchmarks.results import ROOT
+from benchmarks.throughput.job import Job
 
 CLEANRL = "CleanRL"
 CLEANRL_PYTHON = ROOT / ".venv" / "cleanrl" / "bin" / "python"
@@ -115,5 +115,5 @@ class Contender:
 
 def _command(job: Job, cleanrl_python: Path) -> list[str]:
     if job.contender == CLEANRL:
-        return [str(cleanrl_python), "-W", "ignore", str(Path(__file__).with_name("throughput_cleanrl.py"))]
-    return [sys.executable, "-m", "benchmarks.throughput_child"]
+        return [str(cleanrl_python), "-W", "ignore", str(Path(__file__).with_name("cleanrl_peer.py"))]
+    return [sys.executable, "-m", "benchmarks.throughput.child"]

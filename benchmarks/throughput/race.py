@@ -7,7 +7,7 @@ meets them alike; the ratio of every turn is one measurement, and the median cou
 and with as many as ours, with one thread and with two: its fastest setting is what ours is held against. The report
 goes to `results/throughput.{json,md}`.
 
-`python -m benchmarks.throughput ablation` measures instead what each of our CPU twins gains (`throughput_ablation`).
+`python -m benchmarks.throughput ablation` measures instead what each of our CPU twins gains (`ablation.py`).
 
 CleanRL is scripts, not a library, and what pip installs of it wants the Gym of 2021. It takes part in a Python of its
 own, which `make .venv/cleanrl/ready` sets up.
@@ -27,11 +27,10 @@ from rich.console import Console
 
 from adalook.learning.config import Config
 from adalook.learning.presets import config_for
-from benchmarks import throughput_ablation
-from benchmarks import throughput_report as report
-from benchmarks.planning import ROOT, machine, write_results
-from benchmarks.throughput_contender import CLEANRL, CLEANRL_PYTHON, Contender
-from benchmarks.throughput_job import Job
+from benchmarks.results import ROOT, machine, write_results
+from benchmarks.throughput import ablation, report
+from benchmarks.throughput.contender import CLEANRL, CLEANRL_PYTHON, Contender
+from benchmarks.throughput.job import Job
 
 OURS, SB3 = "adalook", "Stable-Baselines3"
 BUFFER_TRANSITIONS = 100_000
@@ -168,7 +167,7 @@ def about() -> Record:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__.split("\n", 1)[0])
     names = [case.env for case in CASES]
     parser.add_argument("what", nargs="?", choices=("peers", "ablation"), default="peers", help="what to compare with")
     parser.add_argument("--only", action="append", choices=names, metavar="ENV", help=f"one of: {', '.join(names)}")
@@ -187,7 +186,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     if args.what == "ablation":
-        throughput_ablation.run(args.out, max(args.turns, throughput_ablation.TURNS), args.only)
+        ablation.run(args.out, max(args.turns, ablation.TURNS), args.only)
         return
     console = Console()
     wanted = args.only or [case.env for case in CASES]
@@ -197,7 +196,3 @@ def main() -> None:
     # Only a complete run may replace the published one.
     stem = "throughput-partial" if args.only or args.scale != 1.0 or args.turns < TURNS else "throughput"
     write_results(args.out, stem, results, report.markdown(results, stem))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,11 @@
-"""One contender in a process of its own, `python -m benchmarks.throughput_child`; see `throughput_job`."""
+"""One contender in a process of its own, `python -m benchmarks.throughput.child`; see `job.py`."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
 
-from benchmarks.throughput_job import Job, Watch, say, told
+from benchmarks.throughput.job import Job, Watch, say, told
 
 
 def ours(job: Job) -> int:
@@ -42,7 +42,7 @@ def main() -> None:
     if job.contender == "adalook":
         updates = ours(job)
     else:
-        from benchmarks.throughput_sb3 import stable_baselines3
+        from benchmarks.throughput.sb3_peer import stable_baselines3
 
         updates = stable_baselines3(job)
     say({"updates_in_all": updates})

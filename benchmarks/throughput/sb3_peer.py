@@ -18,7 +18,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack
 
 from adalook.learning.presets import config_for
-from benchmarks.throughput_job import FAR_AWAY, Job, Watch
+from benchmarks.throughput.job import FAR_AWAY, Job, Watch
 
 
 def stable_baselines3(job: Job) -> int:

@@ -9,12 +9,8 @@ model, compiling, and reading the answer out are not. The report goes to `result
 from __future__ import annotations
 
 import argparse
-import contextlib
-import datetime
-import importlib.metadata
 import json
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -26,25 +22,12 @@ from typing import Any
 
 from rich.console import Console
 
-from adalook.storage.files import atomic_write
-from benchmarks import planning_report as report
-from benchmarks.child import BUILD_LIMIT_SECONDS
-from benchmarks.models import CASES, CERTIFICATE, GROWTH, Case
-from benchmarks.peers import OURS, SETTINGS, Setting, installed
+from benchmarks.planning import report
+from benchmarks.planning.child import BUILD_LIMIT_SECONDS
+from benchmarks.planning.models import CASES, CERTIFICATE, GROWTH, Case
+from benchmarks.planning.peers import OURS, SETTINGS, Setting, installed
+from benchmarks.results import ROOT, machine, memory_bytes, write_results
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (
-    "adalook",
-    "quantecon",
-    "mdpsolver",
-    "mdptoolbox-hiive",
-    "stormpy",
-    "numpy",
-    "scipy",
-    "numba",
-    "llvmlite",
-    "gymnasium",
-)
 GROWTH_LIMIT_SECONDS = 600.0
 BUSY_LOAD = 0.5
 """A load average above this, before the run, means that others use the machine."""
@@ -78,7 +61,7 @@ class Bench:
             **details,
         }
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.child"],
+            [sys.executable, "-m", "benchmarks.planning.child"],
             input=json.dumps(job),
             text=True,
             stdout=subprocess.DEVNULL,
@@ -194,47 +177,8 @@ def counts(run: Record) -> bool:
     return "seconds" in run and run["accurate"]
 
 
-def memory_bytes() -> int:
-    """The machine's memory; 0 where the system does not tell."""
-    with contextlib.suppress(ValueError, OSError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 0
-
-
-def write_results(out: Path, stem: str, results: Record, page: str) -> None:
-    """Write results as JSON and the page made from them, each whole or not at all."""
-    out.mkdir(parents=True, exist_ok=True)
-    for name, text in ((f"{stem}.json", json.dumps(results, indent=1)), (f"{stem}.md", page)):
-        with atomic_write(out / name) as file:
-            file.write(text.encode() + b"\n")
-
-
-def machine() -> Record:
-    """What the numbers were measured on."""
-    cpu, versions = platform.processor() or platform.machine(), {}
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    for package in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[package] = importlib.metadata.version(package)
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "memory_bytes": memory_bytes(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "versions": versions,
-        "load_before": os.getloadavg()[0],
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
-
-
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__.split("\n", 1)[0])
     parts = [*(case.name for case in CASES), "growth", "certificate"]
     parser.add_argument("--only", action="append", choices=parts, metavar="NAME", help=f"one of: {', '.join(parts)}")
     parser.add_argument("--repeats", type=int, default=3, help="timed solves of each, at least; the median counts")
@@ -263,7 +207,3 @@ def main() -> None:
     report.show(results, console)
     if results["machine"]["load_before"] > BUSY_LOAD:
         console.print("[yellow]The machine was busy with other work when this began: the numbers are provisional.[/]")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Planning, side by side with other solvers: `python -m benchmarks.planning`."""

@@ -1,0 +1,5 @@
+"""Run the benchmark: `python -m benchmarks.throughput`."""
+
+from benchmarks.throughput.race import main
+
+main()
