@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-demo: .venv/ready  ## solve the paper's maze with every method, then train QL-DQN on Breakout for a minute
+demo: .venv/ready  ## solve the paper's maze by every lookahead rule, then train QL-DQN on Breakout for a minute
 	$(BIN)/adalook demo --out demo --learn-seconds 60
 
 test: lint browser  ## lint, type-check and run all tests but the slow ones

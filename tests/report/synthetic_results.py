@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook.experiments.maze import MazeExperiment
 from adalook.experiments.runner import group_styles
-from adalook.report.claims.formulas import quantile_iteration_cost, threshold_iteration_cost, tree_queries
+from adalook.planning.rules.spec import tree_nodes
 from adalook.report.claims.table import check_claims
 from adalook.report.claims.verdicts import CheckedClaim
 from adalook.report.data.experiment import ExperimentData, SavedModel, Trace
@@ -73,10 +73,28 @@ def record(
             "evaluation": {"exact": [states] * passes, "simulated": [horizon * states] * passes},
         },
         "prior": prior,
-        "predicted": {"kappa_theta": discount**lookahead} if group == "qlpi" else {},
+        "predicted": {"cost_per_iteration": cost_bound(group, parameters, model, deep_states)}
+        | ({"kappa_theta": discount**lookahead} if group == "qlpi" else {}),
         "effective_lookahead": None,
         "trace": None,
     }
+
+
+def cost_bound(group: str, parameters: Raw, model: Raw, deep_states: int) -> int | None:
+    """The most queries of an iteration by the theorem about a method; None for methods without one."""
+    states, actions = model["states"], model["actions"]
+    match group:
+        case "hpi":
+            return states * tree_nodes(actions, parameters["depth"])
+        case "tlpi":
+            return states * actions + deep_states * tree_nodes(actions, parameters["kappa_power"])
+        case "qlpi" if "budgets" in parameters:
+            shares = {int(depth): math.ceil(share * states - 1e-9) for depth, share in parameters["budgets"].items()}
+        case "qlpi":
+            shares = dict.fromkeys(range(2, parameters["depth"] + 1), parameters["states_per_depth"])
+        case _:
+            return None
+    return states * actions + sum(count * tree_nodes(actions, depth) for depth, count in shares.items())
 
 
 def _prior(kind: str, counted: bool, queries: int = 10) -> Raw:
@@ -97,15 +115,16 @@ def chain() -> list[Raw]:
         states = n + 2
         for h in (1, 2, 3):
             run = {"iterations": math.ceil(n / h), "lookahead": h}
-            cost = states * tree_queries(2, h)
-            records.append(record("hpi", f"{h}-PI", {"depth": h}, model, 0, improvement=cost, **run))
+            depth = {"depth": h}
+            cost = cost_bound("hpi", depth, model, states)
+            records.append(record("hpi", f"{h}-PI", depth, model, 0, improvement=cost, **run))
             if h == 1:
                 continue
-            cost = threshold_iteration_cost(states, 2, h, deep_states=h)
             power = {"kappa_power": h}
+            cost = cost_bound("tlpi", power, model, h)
             records.append(record("tlpi", f"TLPI γ^{h}", power, model, 0, improvement=cost, deep_states=h, **run))
-            cost = quantile_iteration_cost(states, 2, dict.fromkeys(range(2, h + 1), 1.0 / states))
             single = {"depth": h, "states_per_depth": 1}
+            cost = cost_bound("qlpi", single, model, h - 1)
             records.append(record("qlpi", f"QLPI {h}", single, model, 0, improvement=cost, deep_states=h - 1, **run))
         records.append(record("wlpi", "WLPI", {}, model, 0, iterations=2, lookahead=1, improvement=2 * states + 3))
     return records

@@ -1,11 +1,11 @@
-"""The command `adalook demo`: every planning method on the paper's maze, then a minute of QL-DQN."""
+"""The command `adalook demo`: every lookahead rule of planning on the paper's maze, then a minute of QL-DQN."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import tyro
 
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from adalook.learning.evaluation import Evaluation
+    from adalook.planning.rules.spec import MethodSetting
     from adalook.planning.solution import Solution
 
 GAME = "MinAtar/Breakout-v1"
 EPISODES = 30
+DRAWN = ("wlpi", "qlpi")
+"""Methods, by their registered names, whose lookahead is drawn."""
 EPSILON_ANNEAL_STEPS, LEARNING_STARTS_STEPS = 8_000, 1_000
 """A minute of training has some 15,000 steps: with the preset's settings all of them would explore."""
 
 
 @dataclass(frozen=True)
 class DemoCommand:
-    """Solve the paper's 30×30 maze with every method, compare what they cost, draw how deep they looked.
+    """Solve the paper's 30×30 maze with every lookahead rule, compare what they cost, draw how deep they looked.
 
     With --learn-seconds 60 also train QL-DQN on MinAtar Breakout, and compare it with the untrained agent.
     """
@@ -47,43 +50,62 @@ class DemoCommand:
         return DONE
 
 
+class SolvedBy(NamedTuple):
+    """A method in one setting, and its solution of the maze."""
+
+    method: MethodSetting
+    solution: Solution
+
+    @property
+    def name(self) -> str:
+        """The method's registered name."""
+        return self.method.spec.name
+
+    @property
+    def queries(self) -> int:
+        """Everything it asked the model, by the convention root + simulated."""
+        return self.solution.queries.total()
+
+
 def _show_planning(console: Console, directory: Path) -> None:
-    """Solve the maze with every method, print what they cost and draw where two of them looked deep."""
+    """Solve the maze with every lookahead rule, print what they cost and draw where two of them looked deep."""
     import numpy as np
 
     import adalook as al
-    from adalook.planning.rules.registry import compared_methods, find_method
+    from adalook.planning.rules.registry import DEFAULT_METHOD, compared_methods, find_method
     from adalook.planning.solution_files import save_solution
     from adalook.report.figures.solution import draw_solution
 
     console.print(
-        "The paper's 30×30 maze, from a random policy, by every method until nothing can be improved …", soft_wrap=True
+        "The paper's 30×30 maze, from a random policy, by every lookahead rule until nothing can be improved …",
+        soft_wrap=True,
     )
     console.print("(the first run compiles the kernels, some ten seconds, and keeps them)")
     mdp = al.zoo.maze(size=30, seed=0, discount=0.98)
     start = np.random.default_rng(0).integers(0, mdp.num_actions, mdp.num_states)
     prior = al.priors.exact(mdp)
-    methods = [find_method(text) for text in compared_methods()]
-    solutions: dict[str, Solution] = {}
-    for chosen in methods:
+    compared: list[SolvedBy] = []
+    for chosen in map(find_method, (DEFAULT_METHOD, *compared_methods())):
         method = chosen.make(mdp, prior)
         runs = [al.solve(mdp, method, initial_policy=start, tolerance=0.0) for _ in range(4)]
         if any(run.status is al.Status.INTERRUPTED for run in runs):
             raise KeyboardInterrupt
-        solutions[chosen.label] = min(runs[1:], key=lambda solution: solution.seconds)
-    _print_comparison(console, solutions, {chosen.label for chosen in methods if chosen.spec.needs_prior})
-    for name, place in (("WLPI", directory / "wlpi"), ("QLPI (0.1, 0.05, 0.02)", directory / "qlpi")):
-        save_solution(solutions[name], mdp, place, source="zoo:maze?size=30&seed=0&discount=0.98")
-        drawn = " and ".join(str(path) for path in draw_solution(place))
-        console.print(f"How deep {name} looked in each state: {drawn}", soft_wrap=True)
+        compared.append(SolvedBy(chosen, min(runs[1:], key=lambda solution: solution.seconds)))
+    _print_comparison(console, compared, DEFAULT_METHOD)
+    for one in compared:
+        if one.name in DRAWN:
+            place = directory / one.name
+            save_solution(one.solution, mdp, place, source="zoo:maze?size=30&seed=0&discount=0.98")
+            drawn = " and ".join(str(path) for path in draw_solution(place))
+            console.print(f"How deep {one.method.label} looked in each state: {drawn}", soft_wrap=True)
 
 
-def _print_comparison(console: Console, solutions: dict[str, Solution], with_prior: set[str]) -> None:
+def _print_comparison(console: Console, compared: list[SolvedBy], default: str) -> None:
     """Print a table of the methods, and how WLPI compares with the others."""
     from rich.box import SIMPLE_HEAVY
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAVY, pad_edge=False)
+    table = Table(box=SIMPLE_HEAVY, pad_edge=False, padding=0)  # fits in 80 columns
     table.add_column("method", no_wrap=True)
     table.add_column("needs\nprior")
     for heading in (
@@ -95,11 +117,11 @@ def _print_comparison(console: Console, solutions: dict[str, Solution], with_pri
         "certified\nerror",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, solution in solutions.items():
-        queries = solution.queries
+    for one in compared:
+        solution, queries = one.solution, one.solution.queries
         table.add_row(
-            name,
-            "yes" if name in with_prior else "no",
+            f"{one.method.label} (default)" if one.name == default else one.method.label,
+            "yes" if one.method.spec.needs_prior else "no",
             f"{solution.iterations}",
             f"{queries.improvement['root']:,}",
             f"{queries.improvement['shared']:,}",
@@ -108,13 +130,16 @@ def _print_comparison(console: Console, solutions: dict[str, Solution], with_pri
             f"{solution.policy_loss:.1e}",
         )
     console.print(table)
-    totals = {name: solution.queries.total() for name, solution in solutions.items()}
-    second = min((name for name in totals if name != "WLPI"), key=lambda name: totals[name])
-    worst = max(solution.policy_loss for solution in solutions.values())
+    by_name = {one.name: one for one in compared}
+    wlpi, base = by_name["wlpi"], by_name["pi"]
+    second = min((one for one in compared if one.name not in ("wlpi", default)), key=lambda one: one.queries)
+    worst = max(one.solution.policy_loss for one in compared)
     console.print(
-        f"Every method ends within {worst:.1g} of the optimum. On this maze WLPI, without any prior, asks the model "
-        f"{totals['PI'] / totals['WLPI']:.1f} times\nless often than PI and {totals[second] / totals['WLPI']:.1f} "
-        f"times less often than the next best, {second} (root + simulated).\n"
+        f"Every method ends within {worst:.1g} of the optimum. On this maze {by_name[default].method.label} does what "
+        f"{wlpi.method.label} does: without any prior it asks the model\n"
+        f"{base.queries / wlpi.queries:.1f} times less often than {base.method.label} and "
+        f"{second.queries / wlpi.queries:.1f} times less often than the next best, {second.method.label} "
+        "(root + simulated).\n"
         "TLPI and QLPI are given V* for free as their prior. Times are the best of 3 after a warm-up.",
         soft_wrap=True,
     )

@@ -61,7 +61,7 @@ def solve(
 
     Args:
         mdp: the model.
-        method: one of Auto, ValueIteration, PolicyIteration, ModifiedPolicyIteration, HPI, TLPI, QLPI, WLPI.
+        method: such as `al.HPI(3)`; `adalook.planning.rules.registry.METHODS` lists all. By default `al.Auto()`.
         initial_policy: (S,) actions; by default the best immediate reward.
         tolerance: absolute, on the certified `policy_loss`; 0 goes on until no action can be improved.
         max_iterations: passes through the loop; reaching it gives Status.ITERATION_LIMIT.

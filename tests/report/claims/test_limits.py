@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adalook.report.claims.formulas import iteration_bound
+from adalook.report.claims.theory import iteration_bound
 from adalook.report.claims.verdicts import Verdict
 from tests.report import synthetic_results
 from tests.report.synthetic_results import Raw, RawResults, alter, checked, induced, of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from adalook.report.claims import formulas, verdicts
+from adalook.report.claims import verdicts
 from adalook.report.claims.verdicts import Claim, ConventionVerdict, Experiments, Finding
 from adalook.report.data.records import Record
 
@@ -41,7 +41,7 @@ def _contraction(groups: tuple[str, ...]) -> Callable[[Experiments], list[Conven
 def _within_bound(records: Iterable[Record], contraction: Callable[[Record], float]) -> list[ConventionVerdict]:
     shares = []
     for record in records:
-        bound = formulas.iteration_bound(record.num_states, record.num_actions, record.discount, contraction(record))
+        bound = iteration_bound(record.num_states, record.num_actions, record.discount, contraction(record))
         shares.append(record.iterations / bound)
     passed = [share <= 1.0 for share in shares]
     closest = max(shares, default=0.0)
@@ -95,8 +95,7 @@ def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
     def check(experiments: Experiments) -> list[ConventionVerdict]:
         def under(improvement: str) -> Finding:
             shares = [
-                max(record.improvement[improvement], default=0)
-                / formulas.iteration_cost(record, max(record.deep_states, default=0))
+                max(record.improvement[improvement], default=0) / record.cost_bound
                 for record in _records(experiments, group)
             ]
             passed = [share <= 1.0 + ROUNDING for share in shares]
@@ -105,6 +104,20 @@ def _cost_bound(group: str) -> Callable[[Experiments], list[ConventionVerdict]]:
         return verdicts.under_each_lookahead(under)
 
     return check
+
+
+def iteration_bound(num_states: int, num_actions: int, discount: float, contraction: float) -> float:
+    """Return the most iterations that a method with this contraction per iteration can need.
+
+    >>> iteration_bound(num_states=10, num_actions=2, discount=0.5, contraction=0.25)
+    5
+    """
+    if contraction >= 1.0:
+        return math.inf  # it does not contract at all
+    if contraction <= 0.0:
+        return 1
+    exact = num_states * (num_actions - 1) * math.log(1.0 / (1.0 - discount)) / math.log(1.0 / contraction)
+    return math.ceil(exact - 1e-9)
 
 
 CLAIMS = (

@@ -122,6 +122,8 @@ class Record:
     """(iterations, bins) share of the states per effective lookahead log_γ κ_s, where it was counted."""
     induced_contraction: float | None
     """κ^(θ), the contraction that Theorem 2 speaks of, measured over the run; only for QLPI."""
+    cost_bound: float
+    """The most queries of an iteration, by the theorem about the method; infinite where there is none."""
     trace: str | None
     model_key: str | None
 
@@ -196,7 +198,8 @@ def read_record(raw: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> Rec
     if max(deep, default=0) > states:
         raise Damage(f"at most {states} deep states", max(deep))
     bins = raw.get("effective_lookahead")
-    induced = (raw.get("predicted") or {}).get("kappa_theta")
+    predicted = raw.get("predicted") or {}
+    induced, cost = predicted.get("kappa_theta"), predicted.get("cost_per_iteration")
     return Record(
         job=_text(raw["job"]),
         group=_text(raw["group"]),
@@ -218,6 +221,7 @@ def read_record(raw: Mapping[str, Any], groups: Mapping[str, GroupStyle]) -> Rec
         prior=None if raw["prior"] is None else _prior(raw["prior"]),
         effective_lookahead=None if bins is None else _histograms(bins, passes),
         induced_contraction=None if induced is None else _number(induced, "kappa_theta"),
+        cost_bound=math.inf if cost is None else _number(cost, "cost_per_iteration"),
         trace=None if raw.get("trace") is None else _text(raw["trace"]),
         model_key=None if raw.get("model_key") is None else _text(raw["model_key"]),
     )

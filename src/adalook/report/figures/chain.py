@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_group, by_model
 from adalook.report.data.records import HEADLINE, Record
@@ -127,7 +126,7 @@ def _iteration_cost(panel: Axes, records: list[Record], n: int) -> None:
             continue
         style = runs[0].style
         depths = [record.lookahead for record in runs]
-        allowed = [formulas.iteration_cost(record, deep_states=record.lookahead) for record in runs]
+        allowed = [record.cost_bound for record in runs]
         panel.plot(depths, allowed, color=style.colour, linewidth=1.0, alpha=0.6)
         panel.plot(
             np.array(depths) + SHIFT[group],

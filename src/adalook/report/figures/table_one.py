@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook.report.claims import formulas
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.method_runs import by_model
 from adalook.report.data.records import Record
@@ -133,7 +132,7 @@ def _measure(row: Row, records: list[Record], depth: int) -> Measured | None:
     runs = _runs(row, records, depth)
     if not base or not runs:
         return None
-    formula = [formulas.iteration_cost(record, max(record.deep_states)) / record.num_states for record in runs]
+    formula = [record.cost_bound / record.num_states for record in runs]
     return Measured(
         iterations=float(np.mean([record.iterations for record in runs]) / np.mean(base)),
         iterations_formula=float(np.mean([_fewer(record) for record in runs])),
