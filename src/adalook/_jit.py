@@ -1,4 +1,4 @@
-"""How numerical kernels are compiled with numba."""
+"""The decorator that compiles numerical kernels with numba."""
 
 from __future__ import annotations
 

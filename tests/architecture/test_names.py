@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from pathlib import Path
 
-from tests.architecture.source import PACKAGE, definitions, modules, parsed
+from tests.architecture.source import PACKAGE, REPOSITORY, definitions, modules, parsed
 
 PRIVATE_WORDS = {
     "world": "env, environment or simulator",
@@ -38,6 +39,9 @@ PRIVATE_WORDS = {
     "momentum_decay": "first_moment_decay",
 }
 """Words that earlier versions used privately, each with what the field says."""
+NEVER_MEANT_OTHERWISE = ("world", "habit", "by_hand", "quick_turns", "tally", "heed", "hub", "sketch", "album")
+"""Those without an everyday meaning here: they are unwelcome in tests, benchmarks, docstrings and messages, too."""
+OWN_FOLDER = Path(__file__).parent
 
 
 def words_of(identifier: str) -> list[str]:
@@ -54,6 +58,15 @@ def identifiers(tree: ast.Module) -> set[str]:
             if isinstance(value, str):
                 names.add(value)
     return names
+
+
+def texts(tree: ast.Module) -> list[tuple[int, str]]:
+    """Return every string of a module with its line: docstrings, messages, keys."""
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def test_one_class_name_has_one_meaning() -> None:
@@ -74,4 +87,19 @@ def test_names_are_words_of_the_field() -> None:
             for private, word in PRIVATE_WORDS.items():
                 if re.search(rf"(^|_){private}(s|es)?($|_)", text):
                     found.append(f"{place}: {name} (say {word})")
+    assert not found, "\n".join(found)
+
+
+def test_private_words_come_back_nowhere() -> None:
+    """Neither in names of tests and benchmarks nor in any text that a reader or user sees."""
+    found = []
+    for path in (path for folder in ("src", "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")):
+        if path.parent == OWN_FOLDER:
+            continue
+        place, tree = path.relative_to(REPOSITORY), parsed(path)
+        names = ["_".join(words_of(name)) for name in sorted(identifiers(tree))]
+        for private in NEVER_MEANT_OTHERWISE:
+            found += [f"{place}: {name}" for name in names if re.search(rf"(^|_){private}s?($|_)", name)]
+            text = re.compile(rf"\b{private}s?\b", re.IGNORECASE)
+            found += [f"{place}:{line} in a text: {private}" for line, said in texts(tree) if text.search(said)]
     assert not found, "\n".join(found)

@@ -114,7 +114,7 @@ def test_cleanrl_says_why_it_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("contender", [OURS, SB3])
 def test_contenders_update_as_often(contender: str) -> None:
-    """Every step from the first of learning to the last that is measured, up to what one round of worlds brings."""
+    """Every step from the first of learning to the last that is measured, up to what one round of all envs brings."""
     if contender == SB3:
         pytest.importorskip("stable_baselines3")
     case = Case(MINATAR.env, 64, 16, 32, {SB3: 2.0})

@@ -23,7 +23,7 @@ def ends(mdp: al.MDP, method, rng: np.random.Generator, tolerance: float) -> Non
 
 
 @pytest.mark.parametrize("block", range(12))
-def test_grid_worlds(block):
+def test_grids(block):
     """50 grids a block, 600 in all: symmetric, so that many actions tie in many states."""
     rng = np.random.default_rng(block)
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, optional flags and a console."""
+"""Exit codes, optional flags and a console, which all commands share."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class TrialMethod:
 
     @property
     def group(self) -> MethodGroup:
-        """How figures draw it."""
+        """The group of methods that figures draw it with."""
         return self.method.spec.group
 
     def make(self, mdp: MDP, prior: Prior | None) -> Method:

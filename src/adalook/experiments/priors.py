@@ -31,7 +31,7 @@ class PriorSource(Protocol):
 
     @property
     def suffix(self) -> str:
-        """What a legend adds to the method's name; empty for nothing."""
+        """The text that a legend adds to the method's name; empty for nothing."""
 
     @property
     def parameters(self) -> dict[str, Any]: ...

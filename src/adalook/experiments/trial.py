@@ -54,7 +54,7 @@ class Trial:
 
     @property
     def group(self) -> MethodGroup:
-        """How figures draw it: by its method or, where that says more, by its prior."""
+        """The group that figures draw it with: that of its method or, where that says more, of its prior."""
         return self.method.group if self.prior is None or self.prior.group is None else self.prior.group
 
 

@@ -1,4 +1,4 @@
-"""How deep QL-DQN looks: steps 2, 3 and 4 of the paper (section "QL-DQN and Atari Experiments").
+"""The depth that QL-DQN looks to: steps 2, 3 and 4 of the paper (section "QL-DQN and Atari Experiments").
 
     step 2   d_h(s₀) = |Ṽ*(s₀) − max_leaf (R + γ^h max_a Q_h(leaf, a))|     distances, sorted: `DistanceRanks`
     step 3   θ_2, θ_3, …                                                  shares of the buffer: `CostControlledShares`

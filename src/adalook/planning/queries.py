@@ -1,4 +1,4 @@
-"""What a solve cost in queries: calls (state, action) to the model, under every convention of the field.
+"""The cost of a solve in queries: calls (state, action) to the model, under every convention of the field.
 
 Improvement, three ways to count the same lookahead:
 

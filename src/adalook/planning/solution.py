@@ -1,4 +1,4 @@
-"""What `solve` returns: values, policy, certificate, status, cost, and what happened on the way."""
+"""The result of `solve`: values, policy, certificate, status, cost, and what happened on the way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adalook.planning.queries import Queries
 
 
 class Status(enum.Enum):
-    """Why a solve stopped."""
+    """The reason why a solve stopped."""
 
     CONVERGED = "converged"
     """The tolerance is certified, or no action can be improved beyond the error of the values."""
@@ -100,12 +100,12 @@ class Solution:
 
     @cached_property
     def queries(self) -> Queries:
-        """What all passes together cost."""
+        """The queries of all passes together."""
         return Queries.sum(tuple(iteration.queries for iteration in self.trace))
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """What was done, each once in order of appearance: how policies were evaluated, and how those improved were."""
+        """The ways in which policies were evaluated, then those in which they were improved, in order of appearance."""
         evaluations = [iteration.evaluation for iteration in self.trace]
         improvements = [iteration.improvement for iteration in self.trace if iteration.changed]
         return tuple(dict.fromkeys(evaluations + improvements))

@@ -13,7 +13,7 @@ from adalook.errors import ArgumentError
 
 
 class SearchStatus(enum.Enum):
-    """Why a search went no deeper."""
+    """The reason why a search went no deeper."""
 
     DONE = "the rule asked for no more"
     TERMINATED = "every path has terminated"
@@ -138,7 +138,7 @@ class SearchResult:
 
     @property
     def distances(self) -> FloatArray:
-        """What the rule decided by at each level (levels,); NaN if it measures nothing."""
+        """The distances that the rule decided by, one per level (levels,); NaN if it measures none."""
         return np.array([level.distance for level in self.levels])
 
     @property

@@ -194,7 +194,7 @@ class _Options:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """How one level came from the one above: enough to trace a path back."""
+    """The link from one level to the one above: enough to trace a path back."""
 
     via: IntArray
     """(nodes, A) see `Nodes.via`"""

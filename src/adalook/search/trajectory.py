@@ -31,7 +31,7 @@ FORMAT, FORMAT_VERSION = "adalook search", 1
 
 @dataclass(frozen=True)
 class TrajectoryPlan:
-    """Which states of a trajectory to search, and how."""
+    """A plan of which states of a trajectory to search, and how."""
 
     rule: DepthRule
     distances: RecentDistances

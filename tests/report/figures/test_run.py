@@ -161,7 +161,7 @@ def test_examples_are_spread_over_the_episode_and_no_two_look_the_same() -> None
     assert [state.step for state in twins.examples(1, 7)] == [0, 1]
 
 
-def test_an_album_is_full_after_so_many_decisions() -> None:
+def test_a_gallery_is_full_after_so_many_decisions() -> None:
     gallery = StateGallery("an agent", max_decisions=2)
     gallery(0, numbered(0), Decision(1))
     gallery(0, numbered(1), Decision(1))

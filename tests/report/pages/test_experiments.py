@@ -187,7 +187,7 @@ def test_a_verdict_is_a_word_and_a_colour(results: Path) -> None:
     claims = [CheckedClaim(v.name, "here", "it is so", "look", [], v, "") for v in Verdict]
     page = report_page({"maze": load_experiment(results)}, [], claims)
     for style, verdict in zip(("holds", "part", "not", "unknown"), Verdict, strict=True):
-        assert page.count(f'<span class="verdict {style}">{verdict.value}</span>') == 2  # its tally and its row
+        assert page.count(f'<span class="verdict {style}">{verdict.value}</span>') == 2  # its count and its row
 
 
 def test_figure_4_counts_iterations_from_zero_as_figure_3_and_the_explorer_do(results: Path) -> None:

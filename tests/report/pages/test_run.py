@@ -121,7 +121,7 @@ def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(tmp_path: Path) -
         assert not address.startswith("#") or address[1:] in page.ids
 
 
-def test_several_runs_share_a_page_with_curves_by_world_and_a_section_each(tmp_path: Path) -> None:
+def test_several_runs_share_a_page_with_curves_by_env_and_a_section_each(tmp_path: Path) -> None:
     other = run_config("dqn", "MinAtar/Freeway-v1") | {"depth": 2}
     runs = [write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run")]
     runs.append(write_run(tmp_path / "c", other))

@@ -182,7 +182,7 @@ class IdleDice(HiddenSide):
         return super().step(action)
 
 
-def test_draws_that_never_show_are_no_foresight() -> None:
+def test_draws_that_never_show_break_no_isolation() -> None:
     check_simulator(IdleDice())
 
 

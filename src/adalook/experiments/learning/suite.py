@@ -44,7 +44,7 @@ QL_SETTINGS = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How curves draw an agent: colours of Okabe and Ito, and dashes for those who see none."""
+    """Colour and dashes of an agent's curves: colours of Okabe and Ito, dashes for those who see none."""
 
     colour: str
     dashes: tuple[float, ...] = ()

@@ -1,4 +1,4 @@
-"""What DQN, plain or on trees of fixed depth, and QL-DQN have in common: everything but how deep they look.
+"""The base of DQN, plain or on trees of fixed depth, and QL-DQN: everything but how deep they look.
 
 depth 0     Q_0, no tree                           ValueActor                                      dqn.py
 depth h     Q_h at the leaves of a tree of h       TreeActor(FixedDepth(h))                        dqn.py

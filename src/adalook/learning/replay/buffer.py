@@ -197,7 +197,7 @@ class Replay:
 
     @property
     def frames_stored(self) -> int:
-        """How many frames have ever been stored, for measuring how much is shared."""
+        """The number of frames that have ever been stored, for measuring how much is shared."""
         return self._frames.stored
 
     def add(self, experience: Experience, distances: Mapping[int, float] | None = None) -> None:

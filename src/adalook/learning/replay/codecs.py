@@ -1,4 +1,4 @@
-"""How a frame is packed: as it is, as bits, or compressed.
+"""Codecs that pack a frame: as it is, as bits, or compressed.
 
 A codec first turns a frame into a *key*, bytes that are equal for equal frames and for no others; the store finds
 frames it has by their keys, and packs only those it has not. `Raw` and `Bits` pack to rows of one length, which are
@@ -30,7 +30,7 @@ from adalook.storage.serializer import ByteArray
 
 
 class _Rows(RowCodec):
-    """What `Raw` and `Bits` have in common: a frame takes equally many bytes, so that all is known beforehand."""
+    """The base of `Raw` and `Bits`: every frame takes equally many bytes, so that all is known beforehand."""
 
     def bytes_needed(self, shape: tuple[int, ...], dtype: np.dtype[Any], max_frames: int) -> int:
         """Return exactly what so many frames take."""

@@ -258,7 +258,7 @@ class BlobStorage:
 
 
 class Codec(Protocol):
-    """How frames are packed; see `codecs`."""
+    """A way to pack frames; see `codecs`."""
 
     @property
     def name(self) -> str:
@@ -330,12 +330,12 @@ class FrameStore:
 
     @property
     def stored(self) -> int:
-        """How many frames have ever been stored."""
+        """The number of frames that have ever been stored."""
         return self._storage.next_id
 
     @property
     def kept(self) -> int:
-        """How many frames are stored now."""
+        """The number of frames that are stored now."""
         return self._storage.next_id - self._storage.first_id
 
     @property

@@ -17,7 +17,7 @@ OPTIONS_FILE = "options.json"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How often a run logs, evaluates and saves; none of this changes what is learned."""
+    """Options of how often a run logs, evaluates and saves; none of them changes what is learned."""
 
     report_period_steps: Annotated[int, integer(min=1)] = 1_000
     """Agent steps between progress entries in the log."""

@@ -47,7 +47,7 @@ SCORED_EPISODES = 50
 
 @dataclass(frozen=True)
 class RunResult:
-    """How training in a run directory ended."""
+    """The state in which training in a run directory ended."""
 
     step: int
     seconds: float

@@ -1,4 +1,4 @@
-"""What it means to evaluate a policy: the protocol between the loop in `solve` and the ways to evaluate."""
+"""The protocol between the loop in `solve` and the ways to evaluate a policy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PolicyEvaluation(NamedTuple):
 
 
 class PassOutcome(NamedTuple):
-    """What the loop learned in a pass: material for how to evaluate in the next one."""
+    """The outcome of a pass, from which an evaluator may choose how to evaluate in the next one."""
 
     residual: Residual
     """Of the backup of the evaluated values."""

@@ -1,4 +1,4 @@
-"""Which way a policy is evaluated.
+"""The choice of the way in which a policy is evaluated.
 
 `ExactEvaluation` solves v = r_π + γ P_π v by the cheapest way that suits the model: pointers on functional graphs;
 otherwise sweeps, until their measured rate says that a factorisation or a Krylov solve is cheaper.

@@ -61,7 +61,7 @@ NO_ACTION = -1
 
 
 class Improved(NamedTuple):
-    """Where a batch of rounds has come to."""
+    """The result of a batch of rounds."""
 
     values: FloatArray  # (S,)
     policy: IntArray
@@ -76,7 +76,7 @@ class Improved(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """When the values are good enough."""
+    """The tolerances within which values are good enough."""
 
     sweep_tol: float
     """A policy that has settled is swept until no state changes by more than this."""

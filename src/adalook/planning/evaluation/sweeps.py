@@ -58,7 +58,7 @@ class PolicyRows(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What sweeps led to."""
+    """The result of sweeps."""
 
     values: FloatArray  # (S,)
     sweeps: int

@@ -136,7 +136,7 @@ def gather_front(predecessors, raised, num_raised, stamp, mark, front):
 
 
 class WaveLimits(NamedTuple):
-    """What a wavefront must exceed to go on, and how far it may go."""
+    """The limits of a wavefront: what it must exceed to go on, and how far it may go."""
 
     raise_tol: float
     """A state's value is raised only by more than this."""

@@ -1,4 +1,4 @@
-"""What a planning method registers once: its name, how text becomes the method, how it is drawn, what bounds it.
+"""The specification that a planning method registers once: its name, parser, style in figures and bound.
 
 A rule's file ends with its `MethodSpec`, and `adalook.planning.rules.registry` lists it. That is all it takes for the
 method to show up in `adalook solve --method`, in the demo, in the planning experiments and in their report.
@@ -33,7 +33,7 @@ class MethodGroup:
 
 @dataclass(frozen=True)
 class TheoryBound:
-    """What theorems say about a run: a contraction per iteration, and the most queries that an iteration takes."""
+    """The bounds of theorems on a run: a contraction per iteration, and the most queries that an iteration takes."""
 
     contraction: float | None
     """The theorem's; None where it says nothing."""
@@ -46,7 +46,7 @@ class TheoryBound:
 
 @dataclass(frozen=True)
 class ObservedRun:
-    """What theorems need to know of a finished run."""
+    """The facts of a finished run that theorems need to know."""
 
     most_deep_states: int
     """Most states that looked further than one step in any pass."""

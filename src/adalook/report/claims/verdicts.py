@@ -28,7 +28,7 @@ RULE = (
 
 
 class Verdict(Enum):
-    """What the data say about a claim."""
+    """The verdict of the data on a claim."""
 
     HOLDS = "holds"
     IN_PART = "holds in part"

@@ -33,7 +33,7 @@ arenas of malloc and caches of torch still move a little."""
 
 @dataclass(frozen=True)
 class AgentStyle:
-    """What legends and curves need to know about an agent."""
+    """The look of an agent in legends and curves."""
 
     title: str
     depth: int | None
@@ -61,7 +61,7 @@ class LearningData:
 
     @property
     def agents(self) -> list[str]:
-        """Those that have a run."""
+        """The agents that have a run."""
         return [name for name in self.styles if any((game, name) in self.runs for game in self.games)]
 
     @property
@@ -83,12 +83,12 @@ class LearningData:
 
     @property
     def trained_games(self) -> list[str]:
-        """Those in which some agent has a run."""
+        """The games in which some agent has a run."""
         return [game for game in self.games if any((game, agent) in self.runs for agent in self.agents)]
 
     @property
     def compared_games(self) -> list[str]:
-        """Those in which every agent has a run, and scores have a scale."""
+        """The games in which every agent has a run, and scores have a scale."""
         return [
             game
             for game in self.games

@@ -26,7 +26,7 @@ class MethodRuns:
 
     @property
     def style(self) -> GroupStyle:
-        """How figures draw it."""
+        """The style in which figures draw it."""
         return next(iter(self.runs.values())).style
 
     @property

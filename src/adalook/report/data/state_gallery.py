@@ -19,7 +19,7 @@ Pixels = np.ndarray[Any, Any]
 
 
 class WatchedDecision(Protocol):
-    """What the gallery reads of an agent's decision."""
+    """The part of an agent's decision that the gallery reads."""
 
     @property
     def action(self) -> int: ...

@@ -58,7 +58,7 @@ def greedy_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(record: JsonDict, axis: str) -> FloatArray:
-    """Where the bins end."""
+    """Return the ends of the bins along an axis."""
     if axis == "steps":
         return np.cumsum(record["timeline"]["steps"]).astype(np.float64)
     bins = len(record["timeline"]["steps"])

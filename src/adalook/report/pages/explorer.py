@@ -1,4 +1,4 @@
-"""What the explorer of a page shows: models (models with a layout) and runs on them, packed to be put into the page.
+"""The content of a page's explorer: models with a layout and runs on them, packed to be put into the page.
 
 Arrays are the saved ones bit for bit, deflated and written in base64: what the page shows is what is on disk.
 """

@@ -18,7 +18,7 @@ ValueFunction = Callable[[Observations, int], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class LevelView:
-    """What a rule sees of one level of the n trees that are still growing; A is the number of actions."""
+    """A rule's view of one level of the n trees that are still growing; A is the number of actions."""
 
     depth: int
     action_values: FloatArray

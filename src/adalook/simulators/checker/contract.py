@@ -1,4 +1,7 @@
-"""What a search relies on, one check for each clause; a check plays at a `Probe` and raises if the clause is broken."""
+"""The contract that searches rely on, one check per clause.
+
+A check plays at a `Probe` and raises if the clause is broken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Gymnasium environment offers: instances of it, its time limit, its actions and observations as arrays."""
+"""Gymnasium environments taken apart: instances, the time limit, actions and observations as arrays."""
 
 from __future__ import annotations
 
