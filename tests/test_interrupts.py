@@ -68,3 +68,23 @@ def test_other_threads_leave_signals_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_a_raising_guard_raises_at_once_every_time_and_puts_the_default_back() -> None:
+    with SignalGuard([signal.SIGTERM], raises=KeyboardInterrupt) as guard:
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+    assert guard.received == [signal.SIGTERM, signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_raising_guard_leaves_the_programs_own_handler_alone() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        with SignalGuard([signal.SIGTERM], raises=KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen == [signal.SIGTERM]

@@ -12,19 +12,25 @@ from typing import Any
 class SignalGuard:
     """A context in which the first stop signal is remembered, and the second acts as it would without the guard.
 
+    With `raises`, every signal raises that exception at once instead, unless the program handles it in its own way.
     `received` is empty until a signal asks to stop; long work looks at it between two steps. Signals that were ignored
     before (a process started by `nohup … &`) stay ignored, and outside the main thread nothing is touched.
 
     Args:
         signals: the signals to remember.
         listen: install the handlers on entry; otherwise `listen()` does, later.
+        raises: an exception such as `KeyboardInterrupt`, to let SIGTERM end work as Ctrl-C does.
     """
 
     def __init__(
-        self, signals: Iterable[signal.Signals] = (signal.SIGINT, signal.SIGTERM), *, listen: bool = True
+        self,
+        signals: Iterable[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+        *,
+        listen: bool = True,
+        raises: type[BaseException] | None = None,
     ) -> None:
         self.received: list[int] = []
-        self._signals, self._listen_on_entry = tuple(signals), listen
+        self._signals, self._listen_on_entry, self._raises = tuple(signals), listen, raises
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> SignalGuard:
@@ -38,6 +44,8 @@ class SignalGuard:
             return
         for number in self._signals:
             handler = signal.getsignal(number)
+            if self._raises is not None and handler is not signal.SIG_DFL:
+                continue
             if handler not in (None, signal.SIG_IGN):  # None: installed by C code, which is not ours to replace
                 self._previous[number] = signal.signal(number, self._remember)
 
@@ -50,6 +58,8 @@ class SignalGuard:
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.received.append(number)
+        if self._raises is not None:
+            raise self._raises
         signal.signal(number, self._previous[number])
 
     def __bool__(self) -> bool:

@@ -11,7 +11,8 @@ import pytest
 import adalook
 from adalook.errors import FileError
 from adalook.experiments.runner import Interrupted, reproduce
-from adalook.experiments.store import Journal, Store, pack_arrays
+from adalook.experiments.store import Journal, Store
+from adalook.storage.arrays import pack_arrays
 from adalook.storage.lock import DirectoryLock
 from tests.experiments.small import CHAIN, MAZE, SWEEP, Inline, digests
 

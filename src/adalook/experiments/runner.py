@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -11,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from adalook._interrupts import SignalGuard
 from adalook.experiments.engines.base import Engine
 from adalook.experiments.store import Journal, Store
 from adalook.experiments.trial import Trial
@@ -90,7 +90,7 @@ def reproduce(
     jobs = experiment.jobs()
     store = Store(directory, experiment.name, asdict(experiment), group_styles(jobs))
     make_directory(directory)
-    with DirectoryLock(directory), sigterm_interrupts():
+    with DirectoryLock(directory), SignalGuard([signal.SIGTERM], raises=KeyboardInterrupt):
         if fresh:
             store.clear()
         summary = store.finished()
@@ -122,23 +122,6 @@ def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: Engi
                 advance()
     except KeyboardInterrupt:
         raise Interrupted(len(journal.lines), len(jobs), store.directory) from None
-
-
-@contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Within this context SIGTERM raises KeyboardInterrupt, as Ctrl-C does, so that workers end and work is kept."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if ours:
-        signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

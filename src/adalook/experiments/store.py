@@ -17,18 +17,16 @@ import json
 import os
 import platform
 import shutil
-import zipfile
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from adalook import __version__
 from adalook.errors import FileError
 from adalook.experiments.engines.base import JobResult
+from adalook.storage.arrays import pack_arrays, unpack_arrays
 from adalook.storage.files import atomic_write, file_error, make_directory
 
 FORMAT = "adalook experiment"
@@ -288,42 +286,6 @@ def _body(line: bytes) -> dict[str, Any] | None:
         return None
     body.pop("sha256", None)
     return body if _line(body) == line else None  # also not if the newline is missing
-
-
-# ---- arrays
-
-DAWN = (1980, 1, 1, 0, 0, 0)
-"""The first time that a zip file can tell."""
-
-
-def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the content of an `.npz` file that is the same, bit for bit, whenever it is made.
-
-    `numpy.savez_compressed` stamps its members with the time; this does not.
-
-    >>> one = pack_arrays({"a": np.arange(3)})
-    >>> one == pack_arrays({"a": np.arange(3)}), np.load(io.BytesIO(one))["a"]
-    (True, array([0, 1, 2]))
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(arrays):
-            member = zipfile.ZipInfo(f"{name}.npy", DAWN)
-            member.compress_type = zipfile.ZIP_DEFLATED
-            member.create_system = 3  # as on Unix, wherever it is written
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(arrays[name]), version=(1, 0), allow_pickle=False)
-            archive.writestr(member, content.getvalue(), compresslevel=9)
-    return buffer.getvalue()
-
-
-def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays by name, from the content of the file at `path`."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise FileError(f"cannot read {path}", got=error) from error
 
 
 def _read_bytes(path: Path) -> bytes:

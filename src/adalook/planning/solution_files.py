@@ -16,7 +16,6 @@ arrays, so a reader notices two files that do not belong together.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -32,6 +31,7 @@ from adalook.mdp.model import MDP
 from adalook.planning.queries import Queries
 from adalook.planning.solution import Iteration, Solution
 from adalook.planning.solve import starting_policy
+from adalook.storage.arrays import pack_arrays
 from adalook.storage.files import atomic_write, make_directory
 
 FORMAT = "adalook solution"
@@ -90,9 +90,9 @@ def save_solution(
             "the solution is not of this model", expected=f"{mdp.num_states} states", got=len(solution.values)
         )
     target = Path(directory)
-    arrays = _archive(_arrays(solution, mdp))
+    arrays = pack_arrays(_arrays(solution, mdp), compress=False)
     states = _trace_states(solution, mdp, initial_policy) if with_trace else {}
-    traced = _archive(states) if states else None
+    traced = pack_arrays(states, compress=False) if states else None
     text = describe(solution, mdp, source=source, prior=prior)
     text |= {"layout": _layout(mdp), "trace": _trace(solution, _countable(solution, mdp))}
     text["arrays_sha256"] = hashlib.sha256(arrays).hexdigest()
@@ -104,12 +104,6 @@ def save_solution(
         with atomic_write(target / name) as file:
             file.write(content)
     return [target / name for name in contents]
-
-
-def _archive(arrays: Mapping[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
 
 
 def describe(

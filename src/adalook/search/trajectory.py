@@ -6,7 +6,6 @@ this is lookahead by rewards alone.
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from adalook.search.rules.quantile import RecentDistances
 from adalook.search.search import Budget, Root, search
 from adalook.search.workers.base import Expander
 from adalook.simulators.base import Observations, Simulator
+from adalook.storage.arrays import pack_arrays
 from adalook.storage.files import atomic_write, make_directory
 
 FORMAT, FORMAT_VERSION = "adalook search", 1
@@ -131,11 +131,9 @@ def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[Sea
     arrays: dict[str, Any] = {}
     for number, searched in enumerate(searches):
         arrays[f"root_{number}"], arrays[f"path_{number}"] = searched.observation, searched.path
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
     summaries = [searched.summary() for searched in searches]
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, **about, "searches": summaries}
-    files = {"search.npz": buffer.getvalue(), "search.json": (json.dumps(content, indent=1) + "\n").encode()}
+    files = {"search.npz": pack_arrays(arrays), "search.json": (json.dumps(content, indent=1) + "\n").encode()}
     for name, data in files.items():
         with atomic_write(directory / name) as file:
             file.write(data)

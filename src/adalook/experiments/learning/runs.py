@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from adalook import __version__
+from adalook._interrupts import SignalGuard
 from adalook.experiments.engines.base import Engine
 from adalook.experiments.learning.suite import AGENTS, RANDOM, LearningExperiment, Record, TrainingJob
-from adalook.experiments.runner import Interrupted, sigterm_interrupts
+from adalook.experiments.runner import Interrupted
 from adalook.experiments.store import versions
 from adalook.storage.files import atomic_write, make_directory
 from adalook.storage.lock import DirectoryLock
@@ -129,7 +131,7 @@ def reproduce_learning(
     """
     make_directory(directory)
     jobs = experiment.jobs()
-    with DirectoryLock(directory), sigterm_interrupts():
+    with DirectoryLock(directory), SignalGuard([signal.SIGTERM], raises=KeyboardInterrupt):
         runs = LearningRuns(directory, experiment)
         if fresh:
             runs.forget()

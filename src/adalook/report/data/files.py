@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import FileError
+from adalook.storage.arrays import unpack_arrays
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,7 @@ class ResultFormat:
         """Return the arrays of an .npz archive after its checksum is verified."""
         content = self._read(path)
         self._verify(path, content, checksums)
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error
+        return unpack_arrays(content, path)
 
     def _read(self, path: Path, make_one: str = "") -> bytes:
         try:

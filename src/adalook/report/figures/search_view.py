@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from adalook.errors import FileError
 from adalook.report.data.state_gallery import Pixels, state_image
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
+from adalook.storage.arrays import unpack_arrays
 from adalook.storage.files import atomic_write
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def _load(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         about = json.loads((place / "search.json").read_bytes())
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError("another format")
-        with np.load(place / "search.npz", allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        path = place / "search.npz"
+        arrays = unpack_arrays(path.read_bytes(), path)
         for number, search in enumerate(about["searches"]):
             if len(arrays[f"path_{number}"]) != len(search["path"]) or f"root_{number}" not in arrays:
                 raise ValueError(f"search {number} is not complete")
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:  # a FileError is an OSError
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"cannot read the searches in {place}", got=reason, remedy=MAKE_ONE) from error
     return about, arrays
