@@ -8,6 +8,8 @@ from adalook.search.result import Level as Level
 from adalook.search.result import SearchResult as SearchResult
 from adalook.search.result import SearchStatus as SearchStatus
 from adalook.search.result import Seconds as Seconds
+from adalook.search.rollouts import Rollouts as Rollouts
+from adalook.search.rollouts import RolloutTrees as RolloutTrees
 from adalook.search.rules.base import DepthRule as DepthRule
 from adalook.search.rules.base import LevelView as LevelView
 from adalook.search.rules.base import ValueFunction as ValueFunction

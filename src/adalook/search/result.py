@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook._arrays import BoolArray, FloatArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ArgumentError
 
 
@@ -52,7 +52,8 @@ class Seconds:
 class Leaf:
     """The end of a path, as a learner stores it.
 
-    Its value is return_to_leaf + γ^depth · V(observation), where V counts as 0 if it has terminated.
+    Its value is return_to_leaf + γ^depth · V(observation), where V counts as 0 if it has terminated;
+    depth is the number of steps to it.
     """
 
     return_to_leaf: float
@@ -80,6 +81,9 @@ class Level:
     """(A, *observation_shape) the observation of that leaf"""
     leaf_terminated: BoolArray
     """(A,)"""
+    leaf_steps: IntArray
+    """(A,) steps from the root to that leaf: `depth`, unless the path terminated earlier or the level is a stage of
+    rollouts"""
     nodes: int
     """Steps simulated since the last evaluated level above."""
     distinct: int
@@ -169,7 +173,7 @@ class SearchResult:
         return Leaf(
             float(level.returns[action]),
             level.leaf_observations[action],
-            level.depth,
+            int(level.leaf_steps[action]),
             bool(level.leaf_terminated[action]),
             action,
         )

@@ -341,6 +341,7 @@ class _Trees:
                 best.returns[i],
                 best.observations[i],
                 best.terminated[i],
+                best.depths[i],
                 int(expanded[root]),
                 int(distinct[root]),
                 float(distances[i]),

@@ -1,0 +1,313 @@
+"""Rollout search: long, narrow looks ahead, in trees that are kept from one decision to the next.
+
+An exhaustive tree of depth h costs A^h steps and sees h steps ahead; the effect of an action in an Atari game often
+shows only after dozens. A rollout walks down the tree from the root, mostly repeating its last action, until it has
+`length` steps or terminates; the steps that are new are simulated and stay in the tree. Rollouts come in stages of
+`nodes` simulated steps; after each stage the leaves are evaluated and a depth rule decides, per root, whether another
+stage is worth its cost: a stage is to a rollout search what a level is to an exhaustive one.
+
+    v(leaf) = V(leaf), 0 if terminated        v(node) = max over the children tried of  r + γ v(child)
+
+All values are attained by paths that were simulated, so they are exact about the simulator and lower bounds of those of
+the full tree with the same leaf values. What the live env does not do is forgotten; the subtree of what it does is kept
+if the simulator arrived in just the state that the tree holds, bit for bit (so a stochastic one keeps nothing).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from adalook import _validation as validation
+from adalook._arrays import FloatArray, IntArray
+from adalook.search.leaves import checked_values
+from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
+from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
+from adalook.search.search import Root
+from adalook.simulators.base import Simulator, State
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """The shape of a rollout search.
+
+    >>> Rollouts(nodes=40, length=20)
+    Rollouts(nodes=40, length=20, repeat=0.8)
+    """
+
+    nodes: int = 40
+    """Steps that a stage simulates for each root."""
+    length: int = 20
+    """No path is longer, in steps from the root."""
+    repeat: float = 0.8
+    """Probability that a rollout repeats its last action; otherwise it takes any, all with the same probability."""
+
+    def __post_init__(self) -> None:
+        validation.integer(min=1).validate("nodes of a stage", self.nodes)
+        validation.integer(min=1).validate("length of rollouts", self.length)
+        validation.fraction.validate("repeat", self.repeat)
+
+
+class _Node:
+    """A state of a rollout tree, with the reward of the step to it."""
+
+    __slots__ = ("action", "children", "exhausted", "observation", "parent", "reward", "state", "terminated", "value")
+
+    def __init__(
+        self,
+        parent: _Node | None,
+        action: int,
+        state: State,
+        observation: np.ndarray[Any, Any],
+        reward: float,
+        terminated: bool,
+    ) -> None:
+        self.parent, self.action, self.state, self.observation = parent, action, state, observation
+        self.reward, self.terminated = reward, terminated
+        self.children: dict[int, _Node] = {}
+        self.exhausted = terminated
+        """Whether no rollout of this search can add a node below."""
+        self.value = 0.0
+
+    def below(self) -> list[_Node]:
+        """Return this node and all below it, parents before children."""
+        nodes = [self]
+        for node in nodes:
+            nodes.extend(node.children.values())
+        return nodes
+
+
+@dataclass(eq=False)
+class _Search:
+    """One root while it is searched."""
+
+    root: _Node
+    rng: np.random.Generator
+    reference: float
+    levels: list[Level] = field(default_factory=list)
+    simulated: int = 0
+    seconds: float = 0.0
+    status: SearchStatus = SearchStatus.DONE
+    # The rollout at hand
+    node: _Node | None = None
+    depth: int = 0
+    last_action: int | None = None
+
+
+class RolloutTrees:
+    """Rollout searches of several live envs, which keep their trees between decisions.
+
+    Args:
+        sim: steps the nodes; one of the live envs, or a clone of them.
+        shape: of the rollouts.
+        discount: γ, for each step.
+
+    >>> import adalook as al
+    >>> from adalook.search import FixedDepth
+    >>> from adalook.simulators.tabular import TabularSimulator
+    >>> sim = TabularSimulator(al.zoo.chain(n=9, discount=0.9), start=0)
+    >>> _ = sim.reset(seed=0)
+    >>> trees = RolloutTrees(sim, Rollouts(nodes=30, length=12), discount=0.9)
+    >>> result = trees.search([Root.of(sim)], lambda leaves, stage: np.zeros(len(leaves)), FixedDepth(1), seeds=[1])[0]
+    >>> result.nodes, len(result.path)
+    (30, 12)
+    """
+
+    def __init__(self, sim: Simulator, shape: Rollouts, discount: float) -> None:
+        self._sim, self._shape, self._discount = sim, shape, discount
+        self._trees: list[_Node | None] = []
+
+    def search(
+        self, roots: Sequence[Root], value_fn: ValueFunction, rule: DepthRule, *, seeds: Sequence[int]
+    ) -> list[SearchResult]:
+        """Look ahead from each root, the current state of live env number i, in stages as `rule` decides.
+
+        Args:
+            roots: one for each live env, always in the same order.
+            value_fn: (observations (n, *observation_shape), stage) -> (n,) values of leaves.
+            rule: how many stages; its depth is the number of the stage.
+            seeds: one for each root, of its rollouts' choices and of the tree's own randomness.
+        """
+        references = np.asarray(
+            rule.reference(np.stack([root.observation for root in roots]), value_fn), np.float64
+        ).tolist()
+        searches = [
+            _Search(self._rooted(i, root, seed), np.random.default_rng(seed), reference)
+            for i, (root, seed, reference) in enumerate(zip(roots, seeds, references, strict=True))
+        ]
+        self._trees = [search.root for search in searches]
+        growing = searches
+        for stage in range(1, rule.max_depth + 1):
+            begin = time.perf_counter()
+            self._roll_out(growing)
+            expanded = time.perf_counter()
+            self._evaluate(growing, value_fn, stage)
+            values_known = time.perf_counter()
+            growing = self._record(growing, rule, stage, Seconds(expanded - begin, values_known - expanded))
+            if not growing:
+                break
+        return [self._result(search) for search in searches]
+
+    def keep(self, index: int, action: int) -> None:
+        """Keep the subtree of what live env number `index` did; `search` checks that it arrived there."""
+        tree = self._trees[index]
+        self._trees[index] = None if tree is None else tree.children.get(action)
+
+    def _rooted(self, index: int, root: Root, seed: int) -> _Node:
+        """Return the tree of a root: what is kept, if that is its state, else a new one."""
+        kept = self._trees[index] if index < len(self._trees) else None
+        if kept is not None and not kept.terminated and self._sim.pack(kept.state) == self._sim.pack(root.state):
+            kept.parent, kept.action, kept.reward = None, -1, 0.0
+            kept.observation = root.observation
+            for node in kept.below():
+                node.exhausted = node.terminated
+            return kept
+        return _Node(None, -1, self._sim.reseed(root.state, seed), root.observation, 0.0, False)
+
+    def _roll_out(self, searches: Sequence[_Search]) -> None:
+        """Simulate one stage: rollouts of all searches go on together, one step of each at a time."""
+        limits = {id(search): search.simulated + self._shape.nodes for search in searches}
+        active = list(searches)
+        while active:
+            steps: list[tuple[_Search, _Node, int]] = []
+            for search in active:
+                step = self._next_step(search)
+                if step is not None:
+                    steps.append((search, *step))
+            if steps:
+                self._simulate(steps)
+            active = [search for search, _, _ in steps if search.simulated < limits[id(search)]]
+
+    def _next_step(self, search: _Search) -> tuple[_Node, int] | None:
+        """Return the next (node, action) of a search that is not in its tree yet; None if there is none."""
+        while not search.root.exhausted:
+            if search.node is None:
+                search.node, search.depth, search.last_action = search.root, 0, None
+            node = search.node
+            if node.exhausted or search.depth >= self._shape.length:
+                self._exhaust(node)
+                search.node = None
+                continue
+            action = self._action(search, node)
+            search.last_action = action
+            child = node.children.get(action)
+            if child is None:
+                return node, action
+            search.node, search.depth = child, search.depth + 1
+        search.node = None
+        search.status = SearchStatus.TERMINATED
+        return None
+
+    def _action(self, search: _Search, node: _Node) -> int:
+        """Return the action of a rollout at a node: first actions that were not tried come first."""
+        count = self._sim.num_actions
+        children = node.children
+        if node is search.root and len(children) < count:
+            candidates = [action for action in range(count) if action not in children]
+            return candidates[int(search.rng.integers(len(candidates)))]
+        last = search.last_action
+        if last is not None and search.rng.random() < self._shape.repeat:
+            child = children.get(last)
+            if child is None or not child.exhausted:
+                return last
+        candidates = [action for action in range(count) if action not in children or not children[action].exhausted]
+        return candidates[int(search.rng.integers(len(candidates)))]
+
+    def _exhaust(self, node: _Node) -> None:
+        """Mark a node, and those above it that are left without anything to try."""
+        node.exhausted = True
+        parent = node.parent
+        while parent is not None:
+            if len(parent.children) < self._sim.num_actions or not all(
+                child.exhausted for child in parent.children.values()
+            ):
+                return
+            parent.exhausted = True
+            parent = parent.parent
+
+    def _simulate(self, steps: Sequence[tuple[_Search, _Node, int]]) -> None:
+        """Take one new step of each search, and put it into its tree."""
+        children = self._sim.expand([node.state for _, node, _ in steps], [action for _, _, action in steps])
+        for i, (search, node, action) in enumerate(steps):
+            terminated = bool(children.terminated[i])
+            child = _Node(
+                node, action, children.states[i], children.observations[i], float(children.rewards[i]), terminated
+            )
+            node.children[action] = child
+            search.simulated += 1
+            search.node, search.depth = child, search.depth + 1
+            if terminated or search.depth >= self._shape.length:
+                self._exhaust(child)
+                search.node = None
+
+    def _evaluate(self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int) -> None:
+        """Evaluate the leaves of all trees in one batch, and back their values up to the roots."""
+        nodes = [search.root.below() for search in searches]
+        leaves = [node for tree in nodes for node in tree if not node.children and not node.terminated]
+        if leaves:
+            values = checked_values(value_fn(np.stack([leaf.observation for leaf in leaves]), stage), len(leaves))
+            for leaf, value in zip(leaves, values.tolist(), strict=True):
+                leaf.value = value
+        for tree in nodes:
+            for node in reversed(tree):
+                if node.children:
+                    node.value = max(child.reward + self._discount * child.value for child in node.children.values())
+
+    def _record(self, searches: list[_Search], rule: DepthRule, stage: int, seconds: Seconds) -> list[_Search]:
+        """Add a stage to the result of every search that has grown; returns those that the rule lets grow on."""
+        levels = [self._level(search, stage, seconds) for search in searches]
+        values = np.array([level.value for level in levels])
+        references = np.array([search.reference for search in searches])
+        previous = np.array([search.levels[-1].value if search.levels else search.reference for search in searches])
+        view = LevelView(stage, np.stack([level.action_values for level in levels]), values, previous, references)
+        distances = np.asarray(rule.distances(view), np.float64)
+        for search, level, distance in zip(searches, levels, distances.tolist(), strict=True):
+            search.levels.append(dataclasses.replace(level, distance=distance))
+        if stage == rule.max_depth:
+            return []
+        deeper = np.asarray(rule.deeper(view, distances), bool).tolist()
+        return [
+            search
+            for search, grows in zip(searches, deeper, strict=True)
+            if grows and search.status is not SearchStatus.TERMINATED
+        ]
+
+    def _level(self, search: _Search, stage: int, seconds: Seconds) -> Level:
+        """Return the values of the first actions and their best leaves, as the tree stands."""
+        sim, count = self._sim, self._sim.num_actions
+        values: FloatArray = np.full(count, -np.inf)
+        returns, terminated = np.zeros(count), np.zeros(count, bool)
+        steps: IntArray = np.zeros(count, np.intp)
+        observations = np.zeros((count, *sim.observation_shape), sim.observation_dtype)
+        for action, child in search.root.children.items():
+            values[action] = child.reward + self._discount * child.value
+            leaf, total, discount, steps[action] = child, child.reward, self._discount, 1
+            while leaf.children:
+                leaf = self._best_child(leaf)
+                total += discount * leaf.reward
+                discount *= self._discount
+                steps[action] += 1
+            returns[action], terminated[action], observations[action] = total, leaf.terminated, leaf.observation
+        before = sum(level.nodes for level in search.levels)
+        nodes = search.simulated - before
+        return Level(stage, values, returns, observations, terminated, steps, nodes, nodes, float("nan"), seconds)
+
+    def _best_child(self, node: _Node) -> _Node:
+        """Return the child by which a node has its value."""
+        return max(node.children.values(), key=lambda child: child.reward + self._discount * child.value)
+
+    def _result(self, search: _Search) -> SearchResult:
+        """Return the result of one root."""
+        levels = tuple(search.levels)
+        path: list[int] = []
+        node = search.root.children[int(levels[-1].action_values.argmax())]
+        path.append(node.action)
+        while node.children:
+            node = self._best_child(node)
+            path.append(node.action)
+        return SearchResult(levels, tuple(path), search.simulated, search.simulated, search.status)
