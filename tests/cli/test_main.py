@@ -9,7 +9,7 @@ import pytest
 
 import adalook as al
 from adalook.cli import main as cli
-from adalook.cli.main import main
+from adalook.cli.main import COMMANDS, main
 
 BAD = {
     "no command": ([], "solve, demo"),
@@ -140,4 +140,10 @@ def test_help_does_not_wait_for_the_compiler() -> None:
 def test_python_m_adalook_works() -> None:
     run = subprocess.run([sys.executable, "-m", "adalook", "solve"], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == "adalook: error: Missing from adalook solve: SOURCE. See adalook --help.\n"
+    assert run.stderr == "adalook: error: Missing from adalook solve: SOURCE. See adalook solve --help.\n"
+
+
+def test_an_unknown_command_gets_the_list_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["foo"]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.endswith(f"Available subcommands: {', '.join(COMMANDS)}. See adalook --help.\n")

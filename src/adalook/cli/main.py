@@ -82,14 +82,15 @@ def _parse(arguments: list[str]) -> Command | None:
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            command: Command = tyro.extras.subcommand_cli_from_dict(
+            parsed: Command = tyro.extras.subcommand_cli_from_dict(
                 COMMANDS, prog="adalook", description=ABOUT, args=arguments
             )
-            return command
+            return parsed
     except SystemExit as end:
         if not end.code:
             return None
-        raise ArgumentError(_first_sentence(complaint.getvalue()), remedy="see adalook --help") from None
+        command = f" {arguments[0]}" if arguments and arguments[0] in COMMANDS else ""
+        raise ArgumentError(_first_sentence(complaint.getvalue()), remedy=f"see adalook{command} --help") from None
 
 
 def _first_sentence(box: str) -> str:
@@ -111,7 +112,7 @@ def _first_sentence(box: str) -> str:
     for hint in parts[1:]:
         flag = re.search(r"--[a-z-]+", " ".join(hint))
         if hint[0].startswith("Available"):
-            return f"{what}. {hint[0]}"
+            return f"{what}. {' '.join(hint)}"
         if hint[0].startswith("Perhaps you meant") and flag and flag.group() not in what.split():
             return f"{what}. Perhaps you meant {flag.group()}"
     return what

@@ -36,8 +36,8 @@ class ReportCommand:
     """
 
     results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[DIR …]")] = ()
-    """Results folders, or training runs; several runs share a page. Without any: results/chain, results/maze and
-    results/sweep, those that exist."""
+    """Results folders, or a folder of several, or training runs; several runs share a page. Without any: results/chain,
+    results/maze and results/sweep, those that exist."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
     """Directory for index.html, figures/ and, for results, claims.md."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
@@ -49,39 +49,51 @@ class ReportCommand:
 
     def run(self) -> int:
         """Write the report; return the exit code."""
-        for place in self.results:
-            _refuse_other_directories(place)
-        runs = [place for place in self.results if is_run(place)]
-        if runs and len(runs) < len(self.results):
-            other = next(place for place in self.results if place not in runs)
+        results = tuple(found for place in self.results for found in _with_results(place))
+        runs = [place for place in results if is_run(place)]
+        if runs and len(runs) < len(results):
+            other = next(place for place in results if place not in runs)
             raise ArgumentError(
                 "training runs and results of experiments do not fit on one page",
                 got=f"the run {runs[0]} and {other}",
                 remedy="make a report of each",
             )
-        return _report_runs(runs, self) if runs else _report_results(self)
+        return _report_runs(runs, self) if runs else _report_results(results, self)
 
 
-def _refuse_other_directories(place: Path) -> None:
-    """Raise an error if a directory holds neither results nor a training run."""
-    ours = ("experiment.json", "journal.jsonl")  # a journal: an experiment that has not ended
-    if not is_run(place) and not any((place / name).exists() for name in ours):
-        raise FileError(
-            f"there is nothing to report in {place}",
-            expected="results of adalook reproduce (experiment.json) or a run of adalook train (config.json)",
-            got="neither" if place.is_dir() else "no such directory",
-        )
+def _with_results(place: Path) -> list[Path]:
+    """Return the directory if it holds results or a training run, else its sub-directories with planning results."""
+    if _holds_results(place) or is_run(place):
+        return [place]
+    from adalook.report.data.learning import is_learning_results
+
+    below = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+    planning = [path for path in below if _holds_results(path) and not is_learning_results(path)]
+    if planning:
+        return planning
+    others = [str(path) for path in below if _holds_results(path) or is_run(path)]
+    raise FileError(
+        f"there is nothing to report in {place}",
+        expected="results of adalook reproduce (experiment.json) or a run of adalook train (config.json)",
+        got="neither" if place.is_dir() else "no such directory",
+        remedy=f"name one of {', '.join(others)}" if others else "",
+    )
 
 
-def _report_results(options: ReportCommand) -> int:
+def _holds_results(place: Path) -> bool:
+    """Return whether a directory holds an experiment; a journal is of one that has not ended."""
+    return any((place / name).exists() for name in ("experiment.json", "journal.jsonl"))
+
+
+def _report_results(results: Sequence[Path], options: ReportCommand) -> int:
     """Write the page of experiments' results; return the exit code."""
     from adalook.report.data.learning import is_learning_results
     from adalook.report.pages.experiments import write_report
 
-    learning = [place for place in options.results if is_learning_results(place)]
+    learning = [place for place in results if is_learning_results(place)]
     if learning:
-        return _report_learning(learning, options)
-    page, claims, *figures = write_report(options.results, options.out)
+        return _report_learning(learning, len(results), options)
+    page, claims, *figures = write_report(results, options.out)
     size = page.stat().st_size / 1e6
     plain_console().print(
         f"{page} ({size:.1f} MB), {claims} and {len(figures) // 2} figures as SVG and PNG", soft_wrap=True
@@ -89,11 +101,11 @@ def _report_results(options: ReportCommand) -> int:
     return DONE
 
 
-def _report_learning(places: Sequence[Path], options: ReportCommand) -> int:
+def _report_learning(places: Sequence[Path], named: int, options: ReportCommand) -> int:
     """Write the page of a learning experiment; return the exit code."""
     from adalook.report.pages.learning import write_learning_report
 
-    if len(options.results) > 1:
+    if named > 1:
         raise ArgumentError(
             "a learning experiment has a page of its own", got=f"{places[0]} and others", remedy="make a report of each"
         )

@@ -221,6 +221,17 @@ def test_report_without_results_says_what_to_run(
     assert not list(tmp_path.iterdir())
 
 
+def test_report_of_a_folder_of_results_reports_all_of_them(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).symlink_to(results)
+    (tmp_path / "minatar").mkdir()
+    (tmp_path / "minatar" / "experiment.json").write_text('{"format": "adalook learning experiment"}')
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert f"{tmp_path / 'second'} holds the same experiment" in capsys.readouterr().err
+
+
 def test_report_of_a_wrong_directory_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]) == 2
     assert "nowhere" in capsys.readouterr().err

@@ -170,7 +170,10 @@ def test_what_is_wrong_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     nowhere = complaint([tmp_path / "nowhere", *out], capsys)
     assert "nothing to report in" in nowhere
     assert "experiment.json) or a run of adalook train (config.json), got no such directory" in nowhere
-    assert "got neither" in complaint([run, tmp_path, *out], capsys)
+    (tmp_path / "parent" / "empty").mkdir(parents=True)
+    assert "got neither.\n" in complaint([run, tmp_path / "parent", *out], capsys)
+    write_run(tmp_path / "parent" / "below")
+    assert f"Name one of {tmp_path / 'parent' / 'below'}" in complaint([tmp_path / "parent", *out], capsys)
     (run / "config.json").write_text("{")
     assert "config.json is damaged" in complaint([run, *out], capsys)
     (run / "config.json").unlink()
