@@ -27,6 +27,13 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not {name for name in named if not any(path.endswith(f"/{name}") for path in paths)}
 
 
+def test_tests_that_are_named_exist() -> None:
+    """`planning/test_solve.py::test_…` is named by its path in tests/ and the beginning of its name."""
+    for page in PAGES:
+        for name, test in re.findall(r"`([\w/]+\.py)::(\w+)", page.read_text()):
+            assert f"def {test}" in (REPOSITORY / "tests" / name).read_text(), f"{page.name} names {name}::{test}"
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_targets_of_make_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))

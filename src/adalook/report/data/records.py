@@ -38,7 +38,7 @@ class Convention(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """What is counted, in a sentence."""
+        """A sentence that says what is counted."""
         return (
             f"Counted for the lookahead: {IMPROVEMENTS[self.improvement]}; for the evaluation of a policy: "
             f"{EVALUATIONS[self.evaluation]}."
@@ -68,7 +68,7 @@ class Damage(Exception):
 
 @dataclass(frozen=True)
 class GroupStyle:
-    """How figures draw a group of methods, as `experiment.json` says."""
+    """The style in which figures draw a group of methods, as `experiment.json` says."""
 
     title: str
     """For legends."""
@@ -82,7 +82,7 @@ class GroupStyle:
 
 @dataclass(frozen=True)
 class PriorCost:
-    """Where a prior came from, what it cost, and whether the job's total includes that cost."""
+    """The origin of a prior, its cost, and whether the job's total includes that cost."""
 
     kind: str
     counted: bool
