@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adalook.report.data.state_gallery import PLANES, GalleryFull, StateGallery, state_image
+from adalook._pictures import PLANES, depth_colour, state_image
+from adalook.report.data.state_gallery import GalleryFull, StateGallery
 from adalook.report.data.training_run import TrainingRun, read_run_log
-from adalook.report.figures.run_curves import depth_colour, depth_use, distances, learning_curves, losses
+from adalook.report.figures.run_curves import depth_use, distances, learning_curves, losses
 from adalook.report.figures.run_states import STATES_PER_DEPTH, depth_along_episodes, states_by_depth
 from tests.report.synthetic_run import run_config, write_run
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import colorsys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from adalook._pictures import depth_colour, state_image
 from adalook.learning.acting import Decision
 from adalook.storage.files import atomic_write
 
@@ -17,8 +17,6 @@ MIN_SIDE = 320
 BAND = 36
 """Height of the band below the picture that shows the depth, in pixels."""
 MILLISECONDS_PER_FRAME = 66
-DEPTH_COLOURS = ("#9aa0a6", "#4c9be8", "#f2b134", "#e4572e", "#a23bc4")
-"""Of depth 0, 1, 2, …; the last one for all that are deeper."""
 
 
 class EpisodeGif:
@@ -46,23 +44,15 @@ class EpisodeGif:
 
 
 def _picture(observation: np.ndarray[Any, Any]) -> Image.Image:
-    """Draw an observation: the newest of stacked frames in grey, a colour for each channel of bits, or its numbers."""
-    if observation.ndim != 3:
+    """Draw an observation, enlarged, or its first numbers where there is nothing to draw."""
+    image = state_image(observation)
+    if isinstance(image, str):
         canvas = Image.new("RGB", (MIN_SIDE, MIN_SIDE), "black")
-        text = np.array2string(observation, precision=2, threshold=40)
-        ImageDraw.Draw(canvas).text((12, 12), text, font=ImageFont.load_default(16))
+        ImageDraw.Draw(canvas).text((12, 12), image, font=ImageFont.load_default(16))
         return canvas
-    if observation.max(initial=0) > 1:
-        pixels = np.repeat(observation[-1][:, :, None], 3, axis=2)
-    else:
-        channels = len(observation)
-        pixels = np.zeros((*observation.shape[1:], 3), np.uint8)
-        for channel, cells in enumerate(observation):
-            colour = [int(255 * part) for part in colorsys.hsv_to_rgb(channel / channels, 0.75, 1.0)]
-            pixels[cells.astype(bool)] = colour
-    height, width = pixels.shape[:2]
+    height, width = image.shape[:2]
     scale = max(1, -(-MIN_SIDE // max(height, width)))
-    return Image.fromarray(np.ascontiguousarray(pixels, np.uint8)).resize(
+    return Image.fromarray(np.ascontiguousarray(image, np.uint8)).resize(
         (width * scale, height * scale), Image.Resampling.NEAREST
     )
 
@@ -76,6 +66,5 @@ def _with_depth(picture: Image.Image, depth: int) -> Image.Image:
     draw.text((8, height + 8), f"depth {depth}", fill="black", font=ImageFont.load_default(18))
     for level in range(1, depth + 1):
         left = 80 + 30 * level
-        colour = DEPTH_COLOURS[min(depth, len(DEPTH_COLOURS) - 1)]
-        draw.rectangle((left, height + 8, left + 22, height + BAND - 8), fill=colour)
+        draw.rectangle((left, height + 8, left + 22, height + BAND - 8), fill=depth_colour(depth))
     return canvas

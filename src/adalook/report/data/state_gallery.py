@@ -12,10 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-PLANES = ("#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999", "#ffffff")
-"""Colours for observations that are planes of zeros and ones, background first."""
-Pixels = np.ndarray[Any, Any]
-"""(height, width, 3) uint8"""
+from adalook._pictures import Pixels, state_image
 
 
 class WatchedDecision(Protocol):
@@ -100,26 +97,3 @@ class StateGallery:
         found = list(different.values())
         chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
         return [found[index] for index in chosen]
-
-
-def state_image(observation: np.ndarray[Any, Any]) -> Pixels | str:
-    r"""Return what a state looks like: the newest frame in grey, a colour per plane of bits, or numbers as text.
-
-    >>> state_image(np.eye(2, dtype=bool)[None])[:, :, 2].tolist()
-    [[178, 0], [0, 178]]
-    >>> state_image(np.array([0.25, -1.0]))
-    '0.25\n-1'
-    """
-    if observation.ndim == 3 and observation.max(initial=0) <= 1:
-        planes = np.arange(1, len(observation) + 1)[:, None, None]
-        topmost = (planes * (observation > 0)).max(axis=0).clip(max=len(PLANES) - 1)
-        pixels: Pixels = _PALETTE[topmost]
-        return pixels
-    if observation.ndim in (2, 3) and observation.dtype == np.uint8:
-        newest = observation if observation.ndim == 2 else observation[-1]
-        return np.repeat(newest[:, :, None], 3, axis=2)
-    return "\n".join(f"{number:.3g}" for number in observation.ravel()[:6].tolist())
-
-
-_PALETTE = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in PLANES], np.uint8)
-"""(planes, 3)"""

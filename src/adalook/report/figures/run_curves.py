@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray
+from adalook._pictures import depth_colour
 from adalook.report.data.training_run import ProgressRecord, RunLog, TrainingRun
 from adalook.report.figures.style import GREY, SMALL, FigureSpec, counts, new_figure, tidy
 
@@ -18,18 +19,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 """Of Okabe and Ito; where there are more runs than colours, dashes tell them apart."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 MARKS = ("o", "s", "D", "^", "v", "p", "*")
-DEPTH_COLOURS = ("#bdbdbd", "#c7e9b4", "#41b6c4", "#225ea8", "#081d58", "#e69f00", "#d55e00", "#7a0f2b")
-"""Depth 0, 1, 2, …: cold from light to dark, then warm; the last one for all that are deeper."""
 WIDTH = 12.6
 PANELS_PER_ROW = 4
 FEW_DOTS, MOST_DOTS, MOST_POINTS = 200, 3_000, 1_500
 """Few episodes are drawn as larger dots. Of many, so many are drawn, and so many points make a line: more cannot be
 told apart, only stored."""
-
-
-def depth_colour(depth: int) -> str:
-    """Return the colour of a depth; the deepest share the last one."""
-    return DEPTH_COLOURS[min(depth, len(DEPTH_COLOURS) - 1)]
 
 
 def smoothing_window(episodes: int) -> int:

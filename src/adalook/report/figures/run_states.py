@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from adalook._pictures import depth_colour
 from adalook.report.data.state_gallery import GalleryState, StateGallery
-from adalook.report.figures.run_curves import WIDTH, depth_colour
+from adalook.report.figures.run_curves import WIDTH
 from adalook.report.figures.search_view import show_image
 from adalook.report.figures.style import GREY, INK, LARGE, SMALL, FigureSpec, counts, new_figure, tidy
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adalook._pictures import Pixels, state_image
 from adalook.errors import FileError
-from adalook.report.data.state_gallery import Pixels, state_image
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
 from adalook.storage.arrays import unpack_arrays
 from adalook.storage.files import atomic_write
