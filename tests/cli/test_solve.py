@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import signal
 import subprocess
@@ -13,6 +15,9 @@ import pytest
 
 import adalook as al
 from adalook.cli.main import main
+from adalook.cli.solve import SolveCommand
+from adalook.planning.rules.registry import DEFAULT_METHOD, find_method
+from adalook.planning.solve import DEFAULT_TOLERANCE
 from tests.processes import child
 
 
@@ -121,3 +126,12 @@ def test_ctrl_c_still_gives_an_answer(tmp_path: Path) -> None:
     about = json.loads(out)
     assert (process.returncode, about["status"]) == (3, "INTERRUPTED")
     assert (place / "solution.json").exists()
+
+
+def test_flags_say_what_solve_and_the_zoo_say() -> None:
+    fields = {field.name: field.default for field in dataclasses.fields(SolveCommand)}
+    assert fields["tolerance"] == DEFAULT_TOLERANCE
+    assert fields["method"] == DEFAULT_METHOD
+    assert type(find_method(DEFAULT_METHOD).make(al.zoo.chain())) is al.Auto
+    text = inspect.getsource(SolveCommand)
+    assert f"with {', '.join(al.zoo.__all__[:-1])} or {al.zoo.__all__[-1]}, such as" in " ".join(text.split())

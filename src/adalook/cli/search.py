@@ -111,18 +111,18 @@ def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:
     from adalook.search import FixedDepth, GapDepth, QuantileDepth
 
     kind, _, details = text.partition(":")
-    try:
-        if kind == "fixed" and not details:
-            return FixedDepth(depth)
-        if kind == "gap":
-            return GapDepth(float(details), depth)
-        if kind == "quantile":
-            pairs = [part.split("=") for part in details.split(",")]
-            return QuantileDepth({int(level): float(share) for level, share in pairs}, distances)
-    except ArgumentError:
-        raise
-    except ValueError:
-        pass
+    number, flag = validation.parse_number, f"--rule {text}"
+    if kind == "fixed" and not details:
+        return FixedDepth(depth)
+    if kind == "gap":
+        return GapDepth(number(details, float, f"{flag}: the gap"), depth)
+    pairs = [part.partition("=") for part in details.split(",")]
+    if kind == "quantile" and all(equals for _, equals, _ in pairs):
+        shares = {
+            number(level, int, f"{flag}: a depth"): number(share, float, f"{flag}: a share")
+            for level, _, share in pairs
+        }
+        return QuantileDepth(shares, distances)
     raise ArgumentError("the rule is wrong", expected="fixed, gap:GAP or quantile:2=SHARE,3=SHARE,…", got=repr(text))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.experiments.chain import ChainExperiment
 from adalook.experiments.engines.base import Engine
@@ -28,8 +29,8 @@ def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSp
     """
     if name not in (*NAMES, EVERY):
         raise ArgumentError("there is no such experiment", expected=", ".join((*NAMES, EVERY)), got=repr(name))
-    if seeds is not None and seeds < 1:
-        raise ArgumentError("seeds is wrong", expected="a whole number >= 1", got=seeds)
+    if seeds is not None:
+        integer(1).validate("seeds", seeds)
     if seeds is not None and name == "chain":
         raise ArgumentError("the chain has no seeds", got=f"--seeds {seeds}", remedy="leave it out: nothing is random")
     experiments: list[ExperimentSpec] = [

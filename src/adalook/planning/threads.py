@@ -13,12 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
-from adalook.errors import ArgumentError
+from adalook._validation import integer, parse_number
 
 MIN_ENTRIES = 1_000_000
 """Below this many entries, starting threads costs more than it saves."""
 
 MAX_THREADS = 64
+thread_count = integer(1, MAX_THREADS)
+"""Validator of ADALOOK_THREADS."""
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -27,12 +29,14 @@ def count() -> int:
     """Return the number of threads to use: ADALOOK_THREADS, or one per core that this process may use."""
     wish = os.environ.get("ADALOOK_THREADS", "")
     if wish:
-        if not (wish.isascii() and wish.isdigit() and 1 <= int(wish) <= MAX_THREADS):
-            raise ArgumentError("ADALOOK_THREADS is wrong", expected=f"a whole number 1..{MAX_THREADS}", got=repr(wish))
-        return int(wish)
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
-    return min(os.cpu_count() or 1, MAX_THREADS)
+        threads: int = thread_count.validate("ADALOOK_THREADS", parse_number(wish, int, "ADALOOK_THREADS"))
+        return threads
+    return min(available_cores(), MAX_THREADS)
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def split(kernel: Callable[..., Any], size: int, arguments: tuple[Any, ...]) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -64,11 +63,6 @@ def check_workers(workers: int | None) -> None:
     """Raise `ArgumentError` for a number of workers that makes no sense; None leaves it to the engine."""
     if workers is not None:
         validation.integer(1, MOST_WORKERS).validate("workers", workers)
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_timed(job: Job) -> FinishedJob:

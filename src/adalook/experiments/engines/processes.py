@@ -22,10 +22,10 @@ from adalook.experiments.engines.base import (
     EngineError,
     FinishedJob,
     Job,
-    available_cores,
     check_workers,
     run_timed,
 )
+from adalook.planning.threads import available_cores
 
 
 class Processes:

@@ -13,6 +13,7 @@ from adalook._extras import import_extra
 from adalook.experiments.engines import base
 from adalook.experiments.engines.base import EngineError, FinishedJob, Job
 from adalook.experiments.store import versions
+from adalook.planning.threads import available_cores
 
 AHEAD = 4
 """Jobs handed out per core before the first is back: enough that nobody waits for the parent."""
@@ -89,7 +90,7 @@ def _connected(address: str | None, workers: int | None) -> Any:
     }
     try:
         if address is None:
-            cores = workers or base.available_cores()
+            cores = workers or available_cores()
             ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
         else:
             ray.init(address, **options)
