@@ -90,5 +90,5 @@ class MazeModel:
         return {"kind": "maze", "size": self.size, "discount": self.discount}
 
     def updates(self, depth: int | None) -> dict[str, int | None]:
-        """Return None: nobody knows."""
+        """Return None for both counts: on a maze they are not known beforehand."""
         return {"iterations": None, "paper_iterations": None}

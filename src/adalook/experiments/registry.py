@@ -22,7 +22,7 @@ NAMES = ("chain", "maze", "sweep")
 
 
 def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSpec]:
-    """Return the planning experiment of this name, or all of them; seeds None is as usual.
+    """Return the planning experiment of this name, or all of them; without `seeds` each takes its own number.
 
     >>> [experiment.name for experiment in chosen_experiments("all")]
     ['chain', 'maze', 'sweep']
@@ -44,7 +44,7 @@ def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSp
 def chosen_learning(
     name: str, games: tuple[str, ...], agents: tuple[str, ...], seeds: int | None, seconds: float | None
 ) -> LearningExperiment:
-    """Return the learning experiment of this name; what is empty or None is as usual."""
+    """Return the learning experiment of this name; what is empty or None is the suite's own choice."""
     from adalook.experiments.learning.suite import learning_experiment
 
     if name == "minatar":

@@ -255,14 +255,17 @@ def _line(body: dict[str, Any]) -> bytes:
 
 
 def _write_all(file: io.FileIO, content: bytes) -> None:
-    """Write all of it, also in pieces, as the system takes it when a disk fills up: the next piece then says why."""
+    """Write all of the content, in several pieces if need be.
+
+    When a disk fills up the system takes only a part; writing the next piece then raises the error that says why.
+    """
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]
 
 
 def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return the good lines, and how many others there are."""
+    """Return the intact lines of a journal, and the number of damaged ones."""
     try:
         raw = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
@@ -277,7 +280,7 @@ def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _body(line: bytes) -> dict[str, Any] | None:
-    """Return what a line says; None if it was torn or damaged."""
+    """Return the content of a line of a journal; None if the line was torn or damaged."""
     try:
         body = json.loads(line)
     except ValueError:

@@ -21,7 +21,7 @@ from sortedcontainers import SortedList
 
 from adalook._arrays import BoolArray, FloatArray
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
-from adalook.search.rules.quantile import Prior
+from adalook.search.rules.quantile import PriorFunction
 from adalook.simulators.base import Observations
 
 BYTES_PER_DISTANCE = 8 + 24
@@ -149,7 +149,7 @@ class QuantileLookahead(DepthRule):
 
     shares: Mapping[int, float]
     ranks: DistanceRanks
-    prior: Prior | None = None
+    prior: PriorFunction | None = None
     max_depth: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from adalook import __version__
 from adalook._interrupts import SignalGuard
 from adalook.experiments.engines.base import Engine
-from adalook.experiments.learning.suite import AGENTS, RANDOM, LearningExperiment, Record, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, LearningExperiment, TrainingJob
 from adalook.experiments.runner import Interrupted
 from adalook.experiments.store import versions
 from adalook.storage.files import atomic_write, make_directory
@@ -42,7 +42,7 @@ class LearningRuns:
         self.directory, self._runs, self._experiment = directory, directory / "runs", experiment
         self._jobs = experiment.jobs()
 
-    def read(self, job: TrainingJob) -> Record | None:
+    def read(self, job: TrainingJob) -> JsonDict | None:
         """Return the record of a finished job; None if there is none, a damaged one, or one of other settings."""
         try:
             record = json.loads((self._runs / f"{job.name}.json").read_bytes())
@@ -54,7 +54,7 @@ class LearningRuns:
         """Return the jobs that have no record yet."""
         return [job for job in self._jobs if self.read(job) is None]
 
-    def keep(self, job: str, record: Record) -> None:
+    def keep(self, job: str, record: JsonDict) -> None:
         """Make the record of a finished job safe, and bring the index up to date."""
         make_directory(self._runs)
         with atomic_write(self._runs / f"{job}.json") as file:
@@ -113,7 +113,7 @@ def reproduce_learning(
     *,
     fresh: bool = False,
     progress: bool = False,
-    on_record: Callable[[Record, str], None] = lambda record, left: None,
+    on_record: Callable[[JsonDict, str], None] = lambda record, left: None,
 ) -> int:
     """Run what is missing of a learning experiment, and return how many of its runs were there already.
 
@@ -160,7 +160,7 @@ class TimeLeft:
         self._left = sum(job.agent != RANDOM for job in missing)
         self._took: list[float] = []
 
-    def add(self, record: Record) -> None:
+    def add(self, record: JsonDict) -> None:
         """Count a run as finished."""
         if record["agent"] != RANDOM:
             self._took.append(record["process_seconds"])

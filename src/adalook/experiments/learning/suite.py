@@ -20,7 +20,7 @@ from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config
 
-Record = dict[str, Any]
+JsonDict = dict[str, Any]
 
 RANDOM = "random"
 """The name of random play among agents: measured once per game, to normalise by."""
@@ -75,9 +75,9 @@ class AgentSpec:
         return DQN(game.env, config, depth=self.depth, seed=seed)
 
 
-PRIOR: Record = {"prior": "train", "prior_steps": 10_000}
+PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
-PAPER: Record = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
+PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 """By depth."""
@@ -159,7 +159,7 @@ class TrainingJob:
 
         return JobResult(run_training_job(self))
 
-    def definition(self) -> Record:
+    def definition(self) -> JsonDict:
         """Return what its result depends on, but for the code, as JSON can hold it."""
         if self.agent == RANDOM:
             config = AGENTS["depth0"].config(self.suite).to_plain()
@@ -172,7 +172,7 @@ class TrainingJob:
             "config": agent.config(self.suite).to_plain(),
         }
 
-    def is_result(self, record: Record) -> bool:
+    def is_result(self, record: JsonDict) -> bool:
         """Return whether a record is of this very job, as it is defined today.
 
         A setting that the record does not know was added since, and is taken to have had no effect at its default.
@@ -181,9 +181,9 @@ class TrainingJob:
         return _relevant(record.get("definition", {})) == _relevant(self.definition())
 
 
-def _relevant(definition: Record) -> Record:
+def _relevant(definition: JsonDict) -> JsonDict:
     """Return the part of a definition that decides whether two runs are of the same job."""
-    plain: Record = json.loads(json.dumps(definition))
+    plain: JsonDict = json.loads(json.dumps(definition))
     ignored = QL_SETTINGS if plain.get("depth", 0) is not None else set()
     config = Config().to_plain() | plain.get("config", {})
     return plain | {"config": {name: value for name, value in config.items() if name not in ignored}}
@@ -225,7 +225,7 @@ def learning_experiment(
     seeds: int | None = None,
     seconds: float | None = None,
 ) -> LearningExperiment:
-    """Return an experiment on some games and agents of a suite; what is not given is as usual."""
+    """Return an experiment on some games and agents of a suite; what is not given is the suite's own choice."""
     for what, chosen, known in (("game", games, suite.games), ("agent", agents, AGENTS)):
         for name in chosen:
             if name not in known:

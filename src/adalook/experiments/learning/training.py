@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.experiments.learning.suite import AGENTS, RANDOM, Record, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
 from adalook.learning.training import Round
@@ -57,8 +57,11 @@ class Timeline:
             self.depths.setdefault(depth, np.zeros(BINS, int))[place] += count
         self.nodes[place] += sum(decision.nodes for decision in done.decisions)
 
-    def to_plain(self) -> Record:
-        """Return it as JSON can hold it: counts or sums within a part, steps of the prior among the steps."""
+    def to_plain(self) -> JsonDict:
+        """Return the timeline as plain data for JSON: counts or sums for each part of the budget.
+
+        Steps of the prior are among the steps.
+        """
         return {
             "steps": self.steps.tolist(),
             "prior_steps": self.prior_steps.tolist(),
@@ -69,8 +72,8 @@ class Timeline:
         }
 
 
-def judged(agent: Agent, episodes: int, seed: int, epsilon: float = 0.0) -> Record:
-    """Return what an evaluation says, and what it took."""
+def judged(agent: Agent, episodes: int, seed: int, epsilon: float = 0.0) -> JsonDict:
+    """Evaluate an agent, and return the scores, depths, nodes and seconds as plain data."""
     began, nodes = time.process_time(), 0
 
     def count_nodes(episode: int, observation: Any, decision: Decision) -> None:
@@ -127,20 +130,20 @@ def resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def random_play(job: TrainingJob) -> Record:
+def random_play(job: TrainingJob) -> JsonDict:
     """Return the score of random play, which others are normalised by."""
     agent = AGENTS["depth0"].make(job.suite, job.game, job.seed)
     return {"final": judged(agent, job.game.random_episodes, job.seed, epsilon=1.0)}
 
 
-def train(job: TrainingJob) -> Record:
+def train(job: TrainingJob) -> JsonDict:
     """Train for the job's seconds of processor time, judging on the way and at the end."""
     spec, game, seconds = AGENTS[job.agent], job.game, job.seconds
     spec.make(job.suite, game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS)
     agent = spec.make(job.suite, game, job.seed)
     timeline, samples = Timeline(seconds), Samples(agent, seconds)
     first_scores, last_scores = list[float](), deque[float](maxlen=SCORED_EPISODES)
-    interim: list[Record] = []
+    interim: list[JsonDict] = []
     due = deque(INTERIM if game.interim_episodes else ())
     cpu = wall = 0.0
     steps = 0
@@ -174,7 +177,7 @@ def train(job: TrainingJob) -> Record:
     }
 
 
-def run_training_job(job: TrainingJob) -> Record:
+def run_training_job(job: TrainingJob) -> JsonDict:
     """Return the record of one run."""
     began = time.perf_counter()
     result = random_play(job) if job.agent == RANDOM else train(job)

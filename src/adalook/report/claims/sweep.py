@@ -30,15 +30,16 @@ from adalook.report.data.method_runs import (
 from adalook.report.data.records import Convention
 from adalook.report.data.statistics import Estimate, geometric_mean
 
-Cell = tuple[float, ...]
-Grid = Mapping[Cell, list[MethodRuns]]
+SizeAndDiscount = tuple[float, ...]
+"""A cell of the sweep: mazes of one size and one discount."""
+Grid = Mapping[SizeAndDiscount, list[MethodRuns]]
 Reference = Callable[[list[MethodRuns], Convention], MethodRuns | None]
 """Picks, among the methods of a cell, the one that the others are compared with."""
 TOGETHER = 0.95
 """Confidence of the intervals of all settings together, where one good setting is enough (Bonferroni)."""
 
 
-def cells(sweep: ExperimentData) -> dict[Cell, list[MethodRuns]]:
+def cells(sweep: ExperimentData) -> dict[SizeAndDiscount, list[MethodRuns]]:
     """Return method runs by (size, discount); cells without a fixed depth to compare with are left out."""
     found = {cell: method_runs(records) for cell, records in by_model(sweep.records, "size", "discount").items()}
     return {cell: there for cell, there in found.items() if any(one.group == FIXED for one in there)}
@@ -51,9 +52,9 @@ def best_fixed(there: list[MethodRuns], convention: Convention) -> MethodRuns:
     return best
 
 
-def adaptive_ratios(sweep: ExperimentData, convention: Convention) -> dict[str, dict[Cell, Estimate]]:
+def adaptive_ratios(sweep: ExperimentData, convention: Convention) -> dict[str, dict[SizeAndDiscount, Estimate]]:
     """Return the queries of each adaptive method in each cell over those of the cell's best fixed depth."""
-    ratios: dict[str, dict[Cell, Estimate]] = {}
+    ratios: dict[str, dict[SizeAndDiscount, Estimate]] = {}
     for cell, there in cells(sweep).items():
         best = best_fixed(there, convention)
         for one in there:
@@ -67,10 +68,10 @@ class RelativeCost:
     """The cost of one setting over that of a reference method, in each cell and over all cells and seeds."""
 
     label: str
-    by_cell: Mapping[Cell, float]
+    by_cell: Mapping[SizeAndDiscount, float]
     pooled: Estimate
 
-    def good_cells(self, good: Callable[[float], bool]) -> set[Cell]:
+    def good_cells(self, good: Callable[[float], bool]) -> set[SizeAndDiscount]:
         return {cell for cell, gap in self.by_cell.items() if good(gap)}
 
 
@@ -78,7 +79,7 @@ def relative_cost(
     label: str, grid: Grid, reference: Reference, convention: Convention, confidence: float = TOGETHER
 ) -> RelativeCost:
     """Compare one setting with a reference method; cells without one of the two are left out."""
-    by_cell: dict[Cell, float] = {}
+    by_cell: dict[SizeAndDiscount, float] = {}
     logs: dict[tuple[float, int], list[float]] = {}
     for cell, there in grid.items():
         other, own = reference(there, convention), [one for one in there if one.label == label]
@@ -93,7 +94,7 @@ def relative_cost(
     return RelativeCost(label, by_cell, geometric_mean(each_maze, confidence))
 
 
-def edge_cells(grid: Grid, convention: Convention) -> list[Cell]:
+def edge_cells(grid: Grid, convention: Convention) -> list[SizeAndDiscount]:
     """Return the cells whose best fixed depth is the largest tried, so that a larger one may be better still."""
     return [cell for cell, there in grid.items() if largest_tried(best_fixed(there, convention), there)]
 

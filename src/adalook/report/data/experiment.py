@@ -94,26 +94,26 @@ def load_experiment(directory: str | Path) -> ExperimentData:
         ...
     adalook.errors.FileError: cannot read no/such/place/experiment.json: got No such file or directory. Make one ...
     """
-    place = Path(directory)
-    about = _read_about(place)
+    folder = Path(directory)
+    about = _read_about(folder)
     sums = about["sha256"]
     groups = {
-        name: _within(place / "experiment.json", f"group {name}", partial(read_group, number, raw))
+        name: _within(folder / "experiment.json", f"group {name}", partial(read_group, number, raw))
         for number, (name, raw) in enumerate(about["groups"].items())
     }
-    records = _read_records(place / "records.json", sums, groups)
+    records = _read_records(folder / "records.json", sums, groups)
     if about["jobs"] != len(records):
         raise FileError(
-            f"{place / 'records.json'} is not complete", expected=f"{about['jobs']} records", got=len(records)
+            f"{folder / 'records.json'} is not complete", expected=f"{about['jobs']} records", got=len(records)
         )
-    arrays = FORMAT.read_arrays(place / "traces.npz", sums) if "traces.npz" in sums else {}
-    described = FORMAT.read_object(place / "models.json", sums) if (place / "models.json").exists() else {}
+    arrays = FORMAT.read_arrays(folder / "traces.npz", sums) if "traces.npz" in sums else {}
+    described = FORMAT.read_object(folder / "models.json", sums) if (folder / "models.json").exists() else {}
     models = {
-        key: _within(place / "models.json", key, partial(_model, key, words, arrays))
+        key: _within(folder / "models.json", key, partial(_model, key, words, arrays))
         for key, words in described.items()
     }
     traces = {
-        record.trace: _within(place / "traces.npz", record.trace, partial(_trace, record, arrays))
+        record.trace: _within(folder / "traces.npz", record.trace, partial(_trace, record, arrays))
         for record in records
         if record.trace is not None
     }
@@ -122,16 +122,16 @@ def load_experiment(directory: str | Path) -> ExperimentData:
         settings=about["settings"],
         versions={"adalook": about["adalook_version"], **about["versions"]},
         records=records,
-        times=_read_times(place / "times.json"),
+        times=_read_times(folder / "times.json"),
         models=models,
         traces=traces,
     )
 
 
-def _read_about(place: Path) -> dict[str, Any]:
-    path = place / FORMAT.index
-    unfinished = not path.exists() and (place / "journal.jsonl").exists()
-    about = FORMAT.read_index(place, "that run has not ended: start it again and it goes on" if unfinished else "")
+def _read_about(folder: Path) -> dict[str, Any]:
+    path = folder / FORMAT.index
+    unfinished = not path.exists() and (folder / "journal.jsonl").exists()
+    about = FORMAT.read_index(folder, "that run has not ended: start it again and it goes on" if unfinished else "")
     kinds: dict[str, type] = dict.fromkeys(("settings", "groups", "versions", "sha256"), dict)
     kinds |= {"experiment": str, "adalook_version": str, "jobs": int}
     for name, kind in kinds.items():
@@ -210,9 +210,9 @@ def _model(key: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
         cells=cells,
         walls=_numbers(arrays, f"model/{key}/walls", (rows, columns), "b"),
         moves=tuple((int(row), int(column)) for row, column in about["moves"]),
-        start=None if about["start"] is None else next(_places([about["start"]], rows, columns)),
-        goals=tuple(_places(about["goals"], rows, columns)),
-        traps=tuple(_places(about["traps"], rows, columns)),
+        start=None if about["start"] is None else next(_checked_cells([about["start"]], rows, columns)),
+        goals=tuple(_checked_cells(about["goals"], rows, columns)),
+        traps=tuple(_checked_cells(about["traps"], rows, columns)),
     )
     return SavedModel(
         layout=layout,
@@ -222,8 +222,9 @@ def _model(key: str, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     )
 
 
-def _places(pairs: list[list[int]], rows: int, columns: int) -> Iterator[tuple[int, int]]:
+def _checked_cells(pairs: list[list[int]], rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Yield (row, column) pairs of a grid, or raise `Damage` for one outside of it."""
     for row, column in pairs:
         if not (0 <= natural_number(row) < rows and 0 <= natural_number(column) < columns):
-            raise Damage(f"places inside {rows} × {columns}", [row, column])
+            raise Damage(f"cells inside {rows} × {columns}", [row, column])
         yield row, column

@@ -61,7 +61,7 @@ class LearningData:
 
     @property
     def agents(self) -> list[str]:
-        """The agents that have a run."""
+        """The names of the agents that have at least one finished run, in the order of tables."""
         return [name for name in self.styles if any((game, name) in self.runs for game in self.games)]
 
     @property
@@ -74,7 +74,10 @@ class LearningData:
         return np.array([record["final"]["score"] for record in self.runs.get((game, agent), [])])
 
     def scale(self, game: str) -> tuple[float, float] | None:
-        """Return what scores 0 and what scores 1: random play and the best agent; None where that says nothing."""
+        """Return the mean scores of random play and of the best agent, which normalised scores map to 0 and 1.
+
+        None if one of them is missing, or if no agent beats random play.
+        """
         random, trained = self.scores(game, RANDOM), [self.scores(game, agent) for agent in self.styles]
         means = [scores.mean() for scores in trained if len(scores)]
         if not len(random) or not means or max(means) <= random[0]:
@@ -83,12 +86,12 @@ class LearningData:
 
     @property
     def trained_games(self) -> list[str]:
-        """The games in which some agent has a run."""
+        """The games in which at least one agent has a finished run."""
         return [game for game in self.games if any((game, agent) in self.runs for agent in self.agents)]
 
     @property
     def compared_games(self) -> list[str]:
-        """The games in which every agent has a run, and scores have a scale."""
+        """The games in which every agent has a finished run, and for which scores can be normalised."""
         return [
             game
             for game in self.games

@@ -35,7 +35,7 @@ def score_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
     timeline = record["timeline"]
     episodes, scores = _rolling(np.array(timeline["episodes"], float)), _rolling(np.array(timeline["scores"]))
     there = episodes > 0.0
-    return _places(record, axis)[there], scores[there] / episodes[there]
+    return _bin_ends(record, axis)[there], scores[there] / episodes[there]
 
 
 def depth_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
@@ -46,19 +46,19 @@ def depth_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
     own = counts.sum(axis=0) - np.array(timeline["prior_steps"])  # the prior's have depth 0
     decisions, sums = _rolling(own), _rolling(depths @ counts)
     there = own > 0.0
-    return _places(record, axis)[there], sums[there] / decisions[there]
+    return _bin_ends(record, axis)[there], sums[there] / decisions[there]
 
 
 def greedy_curve(record: JsonDict, axis: str) -> tuple[FloatArray, FloatArray]:
     """Return the scores of the evaluations during training and of the final one."""
     steps = [*(interim["steps"] for interim in record["interim"]), record["steps"]]
     scores = [*(interim["score"] for interim in record["interim"]), record["final"]["score"]]
-    at = np.interp(steps, _places(record, "steps"), _places(record, axis))
+    at = np.interp(steps, _bin_ends(record, "steps"), _bin_ends(record, axis))
     return at, np.array(scores, np.float64)
 
 
-def _places(record: JsonDict, axis: str) -> FloatArray:
-    """Return the ends of the bins along an axis."""
+def _bin_ends(record: JsonDict, axis: str) -> FloatArray:
+    """Return where each bin of a run's timeline ends, (bins,), in "steps" or "seconds" of training."""
     if axis == "steps":
         return np.cumsum(record["timeline"]["steps"]).astype(np.float64)
     bins = len(record["timeline"]["steps"])
@@ -66,7 +66,7 @@ def _places(record: JsonDict, axis: str) -> FloatArray:
 
 
 def over_seeds(curves: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, ...]:
-    """(x, mean, lowest, highest) where all seeds have a curve; empty if they share no stretch."""
+    """Return x, mean, lowest and highest of several curves where all of them have values; empty if nowhere."""
     first, last = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
     if first > last:
         return (np.empty(0),) * 4
@@ -79,11 +79,11 @@ def _panels(games: list[str]) -> tuple[Figure, list[Axes]]:
     columns = min(COLUMNS, len(games))
     rows = -(-len(games) // columns)
     figure = plotting.new_figure(max(6.0, 3.6 * columns), 0.9 + 2.6 * rows)
-    return figure, [figure.add_subplot(rows, columns, place) for place in range(1, len(games) + 1)]
+    return figure, [figure.add_subplot(rows, columns, number) for number in range(1, len(games) + 1)]
 
 
 def _legend(figure: Figure, panels: list[Axes]) -> None:
-    """One for all panels, below them."""
+    """Draw one legend for all panels, below them."""
     handles: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -133,10 +133,10 @@ def aggregate(data: LearningData, known: JsonDict) -> Figure:
     iqms = known["aggregate"]["iqm"]
     figure = plotting.new_figure(6.0, 0.9 + 0.32 * len(iqms))
     panel = figure.add_subplot()
-    for place, (agent, estimate) in enumerate(iqms.items()):
+    for row, (agent, estimate) in enumerate(iqms.items()):
         colour = data.styles[agent].colour
-        panel.plot([estimate["low"], estimate["high"]], [place] * 2, color=colour, linewidth=5.0, alpha=0.45)
-        panel.plot([estimate["value"]], [place], marker="o", color=colour, markersize=7, markeredgecolor="white")
+        panel.plot([estimate["low"], estimate["high"]], [row] * 2, color=colour, linewidth=5.0, alpha=0.45)
+        panel.plot([estimate["value"]], [row], marker="o", color=colour, markersize=7, markeredgecolor="white")
     panel.axvline(1.0, color=plotting.GREY, linewidth=0.8, zorder=0)
     games = ", ".join(known["compared_games"])
     plotting.tidy(panel, title=games, x="IQM of normalised scores (0: random play, 1: best agent)", grid="x")

@@ -41,15 +41,15 @@ def draw_solution(directory: str | Path) -> list[Path]:
     Returns:
         the files drawn.
     """
-    place = Path(directory)
-    solution = load_solution(place)
+    folder = Path(directory)
+    solution = load_solution(folder)
     if solution.layout is None:
         raise FileError(
-            f"the solution in {place} cannot be drawn: its model has no layout",
+            f"the solution in {folder} cannot be drawn: its model has no layout",
             remedy="give the model one: al.MDP(…, layout=al.Layout(cells, walls))",
         )
     kinds = ["png", "svg"] if max(solution.layout.shape) <= SMALL_GRID else ["png"]
-    return save(_figure(solution, solution.layout), place / "solution", kinds)
+    return save(_figure(solution, solution.layout), folder / "solution", kinds)
 
 
 def _figure(solution: SavedSolution, layout: SavedLayout) -> Figure:
@@ -73,7 +73,7 @@ def _figure(solution: SavedSolution, layout: SavedLayout) -> Figure:
     if solution.depth is not None:
         _draw_depths(axes[1], layout.grid(solution.depth), bar)
     for panel in axes:
-        _draw_places(panel, layout, points)
+        _draw_grid(panel, layout, points)
     _write_legend(figure, layout)
     figure.suptitle(_title(solution.about), fontsize=12)
     return figure
@@ -170,7 +170,7 @@ def _add_bar(panel: Axes, image: Any, label: str, width: float, **options: Any) 
     return bar
 
 
-def _draw_places(panel: Axes, layout: SavedLayout, points: float) -> None:
+def _draw_grid(panel: Axes, layout: SavedLayout, points: float) -> None:
     """Draw walls, goals, traps and the start; the same on both panels."""
     draw_walls(panel, layout)
     for mark in _marks(layout):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.report.claims.sweep import Cell, adaptive_ratios, best_fixed, cells, edge_cells
+from adalook.report.claims.sweep import Grid, SizeAndDiscount, adaptive_ratios, best_fixed, cells, edge_cells
 from adalook.report.claims.verdicts import SIMILAR
 from adalook.report.data.experiment import ExperimentData
-from adalook.report.data.method_runs import MethodRuns, by_group
+from adalook.report.data.method_runs import by_group
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention, GroupStyle
 from adalook.report.data.statistics import Estimate
 from adalook.report.figures import style
@@ -20,7 +20,7 @@ from adalook.report.figures.style import FigureSpec, new_figure, pretty, short_n
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Ratios = Mapping[str, Mapping[Cell, Estimate]]
+Ratios = Mapping[str, Mapping[SizeAndDiscount, Estimate]]
 
 
 def best_depths(sweep: ExperimentData) -> FigureSpec | None:
@@ -132,7 +132,7 @@ def _strips(panel: Axes, ratios: Ratios, labels: list[str], styles: Mapping[str,
 
 def _map(
     panel: Axes,
-    grid: Mapping[Cell, Any],
+    grid: Mapping[SizeAndDiscount, Any],
     shades: FloatArray,
     texts: list[list[str]],
     colours: str,
@@ -171,22 +171,22 @@ def _name_axes(axes: Any) -> None:
         panel.set_ylabel("size of the maze", fontsize=style.NORMAL)
 
 
-def _sides(grid: Mapping[Cell, Any]) -> tuple[list[float], list[float]]:
+def _sides(grid: Mapping[SizeAndDiscount, Any]) -> tuple[list[float], list[float]]:
     return sorted({size for size, _ in grid}), sorted({discount for _, discount in grid})
 
 
-def _spread_out(grid: Mapping[Cell, Any], values: Mapping[Cell, float]) -> FloatArray:
+def _spread_out(grid: Mapping[SizeAndDiscount, Any], values: Mapping[SizeAndDiscount, float]) -> FloatArray:
     """Return numbers by cell as an array (sizes, discounts), NaN where there is none."""
     sizes, discounts = _sides(grid)
     return np.array([[values.get((size, discount), np.nan) for discount in discounts] for size in sizes])
 
 
-def _best_depths(grid: Mapping[Cell, list[MethodRuns]], convention: Convention) -> FloatArray:
+def _best_depths(grid: Grid, convention: Convention) -> FloatArray:
     best = {cell: float(best_fixed(there, convention).lookahead) for cell, there in grid.items()}
     return _spread_out(grid, best)
 
 
-def _depth_texts(grid: Mapping[Cell, list[MethodRuns]], numbers: FloatArray, convention: Convention) -> list[list[str]]:
+def _depth_texts(grid: Grid, numbers: FloatArray, convention: Convention) -> list[list[str]]:
     """Return depths as texts, (sizes, discounts): "≥ 28" where 28 is the largest depth tried."""
     edge = _spread_out(grid, dict.fromkeys(edge_cells(grid, convention), 1.0))
     return [
@@ -195,7 +195,7 @@ def _depth_texts(grid: Mapping[Cell, list[MethodRuns]], numbers: FloatArray, con
     ]
 
 
-def _edges(grid: Mapping[Cell, list[MethodRuns]], *conventions: Convention) -> str:
+def _edges(grid: Grid, *conventions: Convention) -> str:
     """Say in how many cells the best depth is the largest tried, under each convention (all, or those named)."""
     counts = {convention: len(edge_cells(grid, convention)) for convention in conventions or CONVENTIONS}
     found = [f"{count} of {len(grid)} cells under {convention}" for convention, count in counts.items() if count]
@@ -217,11 +217,11 @@ def _one_of_each(sweep: ExperimentData, ratios: Ratios) -> list[str]:
     return chosen
 
 
-def _depths(grid: Mapping[Cell, list[MethodRuns]]) -> list[int]:
+def _depths(grid: Grid) -> list[int]:
     return sorted({one.lookahead for there in grid.values() for one in there if one.group == "hpi"})
 
 
-def _seeds(grid: Mapping[Cell, list[MethodRuns]]) -> int:
+def _seeds(grid: Grid) -> int:
     return max(len(one.runs) for there in grid.values() for one in there)
 
 

@@ -25,7 +25,7 @@ from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.simulators.base import Observations
 
-Prior = Callable[[Observations], FloatArray]
+PriorFunction = Callable[[Observations], FloatArray]
 """Ṽ*: observations (n, *observation_shape) -> values (n,)"""
 
 
@@ -51,7 +51,7 @@ class QuantileDepth(DepthRule):
 
     shares: Mapping[int, float]
     ranks: Ranks
-    prior: Prior | None = None
+    prior: PriorFunction | None = None
     max_depth: int = field(init=False)
 
     def __post_init__(self) -> None:
