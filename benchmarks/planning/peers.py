@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import adalook as al
+from adalook.mdp.transitions import NOT_OFFERED, is_deterministic, row_of
 
 Values = NDArray[np.float64]
 
@@ -247,9 +248,9 @@ def _storm_model(matrix: sp.csr_matrix, rewards: Values, num_actions: int, sink:
 def transition_matrix(mdp: al.MDP) -> sp.csr_matrix:
     """All transitions as one matrix (S·A, S), row s·A + a; every state must offer every action."""
     codes = mdp.codes.ravel().astype(np.int64)
-    certain = codes >= 0
-    row = np.where(certain, 0, -2 - codes)
-    if (row < 0).any():
+    certain = is_deterministic(codes)
+    row = np.where(certain, 0, row_of(codes))
+    if (codes == NOT_OFFERED).any():
         raise ValueError("a state does not offer some action; the peers are fed full models only")
     ends = np.append(mdp.rows.indptr.astype(np.int64), 0)
     length = np.where(certain, 1, ends[row + 1] - ends[row])

@@ -14,6 +14,7 @@ from adalook.experiments.models import ChainModel, MazeModel
 from adalook.experiments.priors import ExactPrior, values_by_cell
 from adalook.experiments.sweep import SweepExperiment
 from adalook.experiments.trial import LOOKAHEAD_EDGES, Trial, run_trial
+from adalook.mdp.transitions import is_deterministic
 from adalook.planning.lookahead.levels import backup
 from adalook.planning.rules.spec import tree_nodes
 from tests.experiments.small import CHAIN, MAZE, SWEEP
@@ -92,7 +93,7 @@ def one_step(mdp: al.MDP, values: np.ndarray, actions: np.ndarray) -> np.ndarray
     state = np.arange(mdp.num_states)
     code = mdp.codes[state, actions]
     relocated = values[mdp.rows.indices].mean()
-    return mdp.rewards[state, actions] + mdp.discount * np.where(code >= 0, values[code], relocated)
+    return mdp.rewards[state, actions] + mdp.discount * np.where(is_deterministic(code), values[code], relocated)
 
 
 def test_effective_lookahead_is_that_of_the_definition(maze_outcomes):
