@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.evaluation import functional, in_place, sweeps
+from adalook.planning.evaluation import functional, in_place
 from tests.exact import ExactMDP, random_mdp
 
 BATCHES = 20
@@ -67,11 +67,11 @@ def test_no_violation(batch):
 
 @pytest.mark.parametrize("local", [True, False], ids=["in place", "sweeps"])
 def test_no_violation_where_policies_are_evaluated_in_part(local, monkeypatch):
-    """Small models sent the ways of large ones: no pointers, and in-place iteration or sweeps whatever the graph."""
+    """Small models solved as large ones are: no pointers, and in-place iteration or sweeps whatever the graph."""
     monkeypatch.setattr(functional, "MAX_LEAVES", 0)
     monkeypatch.setattr(in_place, "LOCAL_GROWTH", np.inf if local else -1.0)
     rng = np.random.default_rng(11)
-    found, ways = [], set()
+    found, solvers = [], set()
     for _ in range(PER_BATCH):
         mdp = random_mdp(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)), float(rng.choice([0.3, 0.9, 0.999])))
         exact = ExactMDP(mdp)
@@ -79,9 +79,9 @@ def test_no_violation_where_policies_are_evaluated_in_part(local, monkeypatch):
         sol = al.solve(mdp, tolerance=tolerance, max_iterations=int(rng.choice([1, 2, 3, 2_000])))
         best = exact.solve([int(a) for a in sol.policy])
         found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
-        ways |= set(sol.ways)
+        solvers |= set(sol.solvers)
     assert found == []
-    assert (in_place.NAME if local else sweeps.NAME) in ways
+    assert (in_place.NAME if local else "partial sweeps") in solvers
 
 
 def test_a_long_row_does_not_loosen_it():

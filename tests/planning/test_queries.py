@@ -8,7 +8,9 @@ import pytest
 import adalook as al
 from adalook.mdp.transitions import is_stochastic, row_of
 from adalook.planning.queries import LookaheadRoots, QueryCounter, horizon
+from adalook.planning.rules.base import Method, PriorMethod, Step
 from tests.exact import random_mdp
+from tests.toy_method import Toy
 
 
 def children(mdp: al.MDP, s: int):
@@ -91,6 +93,69 @@ def test_pi_and_hpi_on_the_chain():
     assert per_pass["tree"] == states * (2 + 4)
     # level 1 is needed at s_1 … s_n and the sink, level 2 everywhere
     assert per_pass["shared"] == 2 * (states + states - 1)
+
+
+class SaysHowDeep(Method):
+    """Looks three steps ahead and says so, but not what it searched."""
+
+    def improve(self, look):
+        look.deepen(2)
+        return Step(look.values, look.actions, 3)
+
+
+class SaysHowDeepInEachState(PriorMethod):
+    """Looks three steps ahead in the first two states."""
+
+    def improve(self, look):
+        depth = np.where(np.arange(look.mdp.num_states) < 2, 3, 1)
+        return Step(look.values.copy(), look.actions.copy(), depth)
+
+
+@pytest.mark.parametrize("method", [Toy(3), SaysHowDeep()], ids=["left to the lookahead", "by depth"])
+@pytest.mark.parametrize("mdp", MODELS, ids=["chain", "maze", "grid", "random"])
+def test_a_new_rule_is_counted_by_how_deep_it_looked(mdp, method):
+    new, known = (al.solve(mdp, rule, tolerance=0.0) for rule in (method, al.HPI(3)))
+    assert [item.max_depth for item in new.trace] == [item.max_depth for item in known.trace] == [3] * len(new.trace)
+    assert new.solvers == known.solvers
+    for name in ("tree", "root", "shared"):
+        assert new.queries.improvement[name] == known.queries.improvement[name]
+
+
+def test_depths_that_differ_are_counted_each():
+    mdp = al.zoo.maze(size=9, seed=2)
+    first = al.solve(mdp, SaysHowDeepInEachState(np.zeros(mdp.num_states)), max_iterations=1).trace[0]
+    roots = (LookaheadRoots(1), LookaheadRoots(3, np.array([0, 1])))
+    for name in ("tree", "root", "shared"):
+        assert first.queries.improvement[name] == QueryCounter(mdp).count(roots, name)
+
+
+class WaveThenDeepen(Method):
+    """Follows a wavefront for one level, then backs up every state."""
+
+    def improve(self, look):
+        look.wave(1)
+        look.deepen(1)
+        return Step(look.values, look.actions)
+
+
+def test_full_backups_after_a_wave_are_counted_as_such():
+    mdp = al.zoo.chain(n=9)
+    first, two = (
+        al.solve(mdp, method, initial_policy=np.ones(11, int), max_iterations=1).trace[0]
+        for method in (WaveThenDeepen(), al.WLPI(depth=2))
+    )
+    assert first.max_depth == 3
+    for name in ("tree", "root", "shared"):
+        assert first.queries.improvement[name] == two.queries.improvement[name] + mdp.num_pairs
+
+
+def test_queries_print_what_is_cheap_to_count():
+    mdp = al.zoo.maze(size=9, seed=2)
+    queries = al.solve(mdp, al.HPI(2)).queries
+    assert "tree not counted yet" in repr(queries)
+    assert f"shared {queries.improvement['shared']:,}" in repr(queries)
+    assert f"tree {queries.improvement['tree']:,}" in repr(queries)
+    assert "not counted" not in repr(al.solve(mdp).queries)
 
 
 def test_totals_are_sums_over_the_trace():

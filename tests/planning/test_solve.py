@@ -4,13 +4,16 @@ import os
 import signal
 import threading
 import time
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 import adalook as al
 from adalook._interrupts import SignalGuard
-from adalook.planning.rules.base import PriorMethod, Step
+from adalook.planning.evaluation.sweeps import FixedSweeps
+from adalook.planning.rules.base import Method, PriorMethod, Step
+from tests.exact import naive_values
 
 
 def test_the_default_is_auto_and_certified():
@@ -143,6 +146,51 @@ def test_an_unreachable_tolerance_is_said_not_hidden():
     assert sol.policy_loss > 1e-15
     assert not sol.certified
     assert "float64" in sol.message
+
+
+@dataclass(frozen=True)
+class DeepValueIteration(Method):
+    """Value iteration by T^h, on values that are no policy's."""
+
+    depth: int
+    by_wave: bool = False
+    calls: list[bool] = field(default_factory=list)
+
+    @property
+    def evaluation(self):
+        return FixedSweeps
+
+    def improve(self, look):
+        self.calls.append(look.exact)
+        if self.by_wave:
+            look.wave(self.depth - 1)
+        else:
+            look.deepen(self.depth - 1)
+        return Step(look.values, look.actions)
+
+
+@pytest.mark.parametrize("mdp", [al.zoo.garnet(300, 3, 4, seed=2), al.zoo.gridworld(7, 7), al.zoo.maze(size=12)])
+@pytest.mark.parametrize("by_wave", [False, True])
+def test_a_rule_on_partly_evaluated_values_is_called_and_certified(mdp, by_wave):
+    method = DeepValueIteration(3, by_wave)
+    sol = al.solve(mdp, method, tolerance=1e-6)
+    plain = al.solve(mdp, al.ValueIteration(), tolerance=1e-6)
+    assert method.calls == [False] * len(sol.trace)
+    assert len(sol.trace) < len(plain.trace)
+    assert sol.certified
+    best = al.solve(mdp, al.PolicyIteration(), tolerance=0.0).values
+    assert (best - naive_values(mdp, sol.policy)).max() <= sol.policy_loss
+    if not by_wave:
+        for one, three in zip(sol.trace[1:], plain.trace[3::3], strict=False):
+            np.testing.assert_array_equal(one.values, three.values)
+
+
+def test_a_pass_prints_in_one_line():
+    sol = al.solve(al.zoo.maze(size=12), al.PolicyIteration())
+    assert "array" not in repr(sol.trace)
+    assert repr(sol.trace[0]).startswith("Iteration(functional graph, one step")
+    assert type(sol.trace[0].policy_loss) is float
+    assert "after 1 iteration, " in repr(al.solve(al.zoo.forest()))
 
 
 class Wanderer(PriorMethod):

@@ -130,7 +130,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "policy loss": f"<= {solution.policy_loss:.3g}, certified",
         "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
-        "done by": ", ".join(solution.ways),
+        "done by": solution.summary,
         "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
         "wrote": "\n".join(about["files"]),
     }

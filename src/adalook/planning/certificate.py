@@ -26,7 +26,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp.model import MDP
-from adalook.planning.checks import checked_policy, checked_values
+from adalook.planning.checks import checked_policy, checked_state_values
 from adalook.planning.lookahead.levels import Residual, backup
 
 LARGEST = float(np.finfo(float).max)
@@ -86,7 +86,7 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
     """
     if not isinstance(mdp, MDP):
         raise ModelError("certify got no model", expected="an al.MDP", got=type(mdp).__name__)
-    values = checked_values(mdp, values, "values")
+    values = checked_state_values(mdp, values, "values")
     residual = backup(mdp, values, checked_policy(mdp, policy, "policy")).residual
     return from_residual(mdp, values, residual, greedy=False)
 

@@ -33,7 +33,7 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     return array.astype(np.int32)
 
 
-def checked_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> FloatArray:
+def checked_state_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> FloatArray:
     """Return a copy (S,) of values, all of them finite."""
     expected = f"floats ({mdp.num_states},)"
     try:

@@ -1,4 +1,4 @@
-"""The cost of a solve in queries: calls (state, action) to the model, under every convention of the field.
+"""Queries of a solve: calls (state, action) to the model, under every convention of the field.
 
 Improvement, three ways to count the same lookahead:
 
@@ -18,6 +18,7 @@ All of this is counted when it is asked for: counting trees can take longer than
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -43,35 +44,60 @@ class LookaheadRoots:
     states: IntArray | None = None
 
 
+class Counts(Mapping[str, int]):
+    """Queries by convention; prints those that are counted in no time."""
+
+    conventions: tuple[str, ...]
+
+    @abstractmethod
+    def count(self, convention: str) -> int:
+        """Return the queries under one of `conventions`."""
+
+    def is_cheap(self, convention: str) -> bool:
+        """Return whether a count is known, or takes no longer than a few backups of every state."""
+        return True
+
+    def __getitem__(self, convention: str) -> int:
+        if convention not in self.conventions:
+            raise KeyError(f"{convention!r}: expected one of {', '.join(self.conventions)}")
+        return self.count(convention)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.conventions)
+
+    def __len__(self) -> int:
+        return len(self.conventions)
+
+    def __repr__(self) -> str:
+        counts = {name: f"{self[name]:,}" if self.is_cheap(name) else "not counted yet" for name in self}
+        return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
 @dataclass(eq=False, repr=False)
-class LookaheadQueries(Mapping[str, int]):
+class LookaheadQueries(Counts):
     """Queries of one iteration's lookahead by convention."""
 
     counter: QueryCounter
     roots: tuple[LookaheadRoots, ...]
     backed_up: int = 0
     """(state, action) pairs of one-step backups, which cost the same under every convention."""
+    conventions = CONVENTIONS
     _known: dict[str, int] = field(default_factory=dict)
 
-    def __getitem__(self, convention: str) -> int:
-        if convention not in CONVENTIONS:
-            raise KeyError(f"{convention!r}: expected one of {', '.join(CONVENTIONS)}")
+    def count(self, convention: str) -> int:
+        """Count once, and remember."""
         if convention not in self._known:
             self._known[convention] = self.counter.count(self.roots, convention) + self.backed_up
         return self._known[convention]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(CONVENTIONS)
-
-    def __len__(self) -> int:
-        return len(CONVENTIONS)
-
-    def __repr__(self) -> str:
-        return f"LookaheadQueries({self._known or 'not counted yet'})"
+    def is_cheap(self, convention: str) -> bool:
+        """Return whether a count is known, or needs no trees of more than one step."""
+        shallow = all(group.depth <= 1 for group in self.roots)
+        return shallow or convention == "shared" or convention in self._known
 
 
-@dataclass(eq=False)
-class EvaluationQueries(Mapping[str, int]):
+@dataclass(eq=False, repr=False)
+class EvaluationQueries(Counts):
     """Queries of one policy evaluation by convention."""
 
     swept: int
@@ -80,49 +106,43 @@ class EvaluationQueries(Mapping[str, int]):
     discount: float
     is_exact: bool
     """Whether rollouts of the whole horizon stand for it; part of an evaluation is simulated by as many steps."""
+    conventions = EVALUATION_CONVENTIONS
 
-    def __getitem__(self, convention: str) -> int:
-        if convention not in EVALUATION_CONVENTIONS:
-            raise KeyError(f"{convention!r}: expected one of {', '.join(EVALUATION_CONVENTIONS)}")
+    def count(self, convention: str) -> int:
+        """Return states swept, or the steps of rollouts."""
         simulated = convention == "simulated" and self.is_exact
         return horizon(self.discount) * self.num_states if simulated else self.swept
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(EVALUATION_CONVENTIONS)
 
-    def __len__(self) -> int:
-        return len(EVALUATION_CONVENTIONS)
-
-
-@dataclass(frozen=True, eq=False)
-class TotalQueries(Mapping[str, int]):
+@dataclass(frozen=True, eq=False, repr=False)
+class TotalQueries(Counts):
     """The sum of several counts, convention by convention."""
 
-    parts: tuple[Mapping[str, int], ...] = field(repr=False)
+    parts: tuple[Counts, ...]
     conventions: tuple[str, ...]
 
-    def __getitem__(self, convention: str) -> int:
-        if convention not in self.conventions:
-            raise KeyError(f"{convention!r}: expected one of {', '.join(self.conventions)}")
+    def count(self, convention: str) -> int:
+        """Add the parts up."""
         return sum(part[convention] for part in self.parts)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.conventions)
-
-    def __len__(self) -> int:
-        return len(self.conventions)
+    def is_cheap(self, convention: str) -> bool:
+        """Return whether every part is cheap to count."""
+        return all(part.is_cheap(convention) for part in self.parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Queries:
     """Queries of improvement["tree" | "root" | "shared"] and of evaluation["exact" | "simulated"]."""
 
-    improvement: Mapping[str, int]
-    evaluation: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(EVALUATION_CONVENTIONS, 0))
+    improvement: Counts
+    evaluation: Counts
 
     def total(self, improvement: str = "root", evaluation: str = "simulated") -> int:
         """Return both together; the default is the headline of the paper's maze figure."""
         return self.improvement[improvement] + self.evaluation[evaluation]
+
+    def __repr__(self) -> str:
+        return f"Queries(improvement: {self.improvement!r}; evaluation: {self.evaluation!r})"
 
     @classmethod
     def sum(cls, parts: tuple[Queries, ...]) -> Queries:

@@ -1,4 +1,4 @@
-"""The result of `solve`: values, policy, certificate, status, cost, and what happened on the way."""
+"""The answer of `solve`: values, policy, certificate, status and cost, with a trace of its passes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate
+from adalook.planning.evaluation.base import NO_EVALUATION
 from adalook.planning.queries import Queries
 
 
@@ -25,12 +26,12 @@ class Status(enum.Enum):
 
 @dataclass
 class Answer:
-    """The solution's values, once they are known: what distances are measured to."""
+    """Holds the solution's values, from which passes measure their distance, once they are known."""
 
     values: FloatArray | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Iteration:
     """One pass through the loop: evaluate, look ahead, improve.
 
@@ -38,22 +39,34 @@ class Iteration:
     """
 
     evaluation: str
-    """How the policy was evaluated: "functional graph", "sweeps", "sparse LU", "BiCGSTAB", "in-place MPI" or "none"."""
+    """How the policy was evaluated.
+
+    Exactly: "functional graph", "sweeps", "sparse LU", "sweeps, then sparse LU" or "sweeps, then BiCGSTAB". In part:
+    "partial sweeps", "20 sweeps" (MPI) or "in-place MPI", which improves it as well. Value iteration: "none".
+    """
+    exact: bool
+    """Whether it was evaluated exactly, whatever the tolerance of the solve, and not in part."""
     sweeps: float
-    """Sweeps over all states, 1 for a direct solve; broken where only some of the states were swept."""
+    """Sweeps over all states; a direct solve and a matrix product of BiCGSTAB count as one each.
+
+    A fraction where only some of the states were swept.
+    """
+    backups: int
+    """Backups of all states by which the evaluation itself improved the policy; 0 but for in-place MPI."""
     improvement: str
-    """How it was improved: "one step", "3 steps", "wavefront", "threshold" or "quantiles"."""
+    """How it was improved: "one step", "3 steps", "wavefront", "threshold", "quantiles" or "in place"."""
     changed: int
     """States whose action changed."""
     policy_loss: float
     """Bound on max(V* − V^π) for the policy this pass started from or, for value iteration, its greedy one."""
     max_depth: int
+    """Of the lookahead after the evaluation; backups in place are not part of it."""
     mean_depth: float
     queries: Queries
     seconds: float
     """Since the solve began."""
     values: FloatArray | None = None
-    """(S,) V^π as evaluated."""
+    """(S,) what the evaluation of this pass gave: V^π where `exact`, otherwise an approximation of V*."""
     policy: IntArray | None = None
     """(S,) the improved policy."""
     depth: IntArray | None = None
@@ -68,6 +81,14 @@ class Iteration:
         if self.values is None or self.answer.values is None:
             return None
         return float(np.abs(self.answer.values - self.values).max())
+
+    def __repr__(self) -> str:
+        solvers = [self.evaluation] if self.evaluation != NO_EVALUATION else []
+        solvers += [f"{_count(self.backups, 'backup')} in place" if self.backups else self.improvement]
+        return (
+            f"Iteration({', '.join(solvers)}; {self.changed:,} changed, depth up to {self.max_depth}, "
+            f"exact={self.exact}{', fallback' if self.fallback else ''}, policy_loss <= {self.policy_loss:.2g})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +125,17 @@ class Solution:
         return Queries.sum(tuple(iteration.queries for iteration in self.trace))
 
     @property
-    def ways(self) -> tuple[str, ...]:
-        """The ways in which policies were evaluated, then those in which they were improved, in order of appearance."""
-        evaluations = [iteration.evaluation for iteration in self.trace]
-        improvements = [iteration.improvement for iteration in self.trace if iteration.changed]
+    def solvers(self) -> tuple[str, ...]:
+        """The names of how policies were evaluated, and then of how they were improved, each once."""
+        evaluations = [item.evaluation for item in self.trace if item.evaluation != NO_EVALUATION]
+        improvements = [item.improvement for item in self.trace if item.changed and not item.backups]
         return tuple(dict.fromkeys(evaluations + improvements))
+
+    @property
+    def summary(self) -> str:
+        """The solvers in a line, with the backups that in-place solvers made."""
+        backups = sum(item.backups for item in self.trace)
+        return ", ".join(self.solvers) + (f", {_count(backups, 'backup')} in place" if backups else "")
 
     @property
     def lower(self) -> FloatArray:
@@ -141,7 +168,12 @@ class Solution:
 
     def __repr__(self) -> str:
         return (
-            f"Solution({self.method}: {', '.join(self.ways)}; "
-            f"{self.status.value} after {self.iterations} iterations, "
+            f"Solution({self.method}: {self.summary}; "
+            f"{self.status.value} after {_count(self.iterations, 'iteration')}, "
             f"policy_loss <= {self.policy_loss:.2g})"
         )
+
+
+def _count(number: int, noun: str) -> str:
+    """Return a number with its noun, as in "1 backup" or "2 backups"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

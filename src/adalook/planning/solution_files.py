@@ -190,6 +190,8 @@ def _trace(solution: Solution, counted: bool) -> list[dict[str, Any]]:
 def _pass(iteration: Iteration, counted: bool) -> dict[str, Any]:
     return {
         "evaluation": iteration.evaluation,
+        "exact": bool(iteration.exact),
+        "backups": int(iteration.backups),
         "sweeps": float(iteration.sweeps),
         "improvement": iteration.improvement,
         "changed": int(iteration.changed),

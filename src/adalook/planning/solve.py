@@ -1,6 +1,6 @@
 """`solve`: the one loop behind every method.
 
-    evaluate π  ->  back up every state once  ->  let the method deepen some states  ->  improve
+    evaluate π  ->  back up every state once  ->  let the method look ahead and improve
 
 It stops when the certificate reaches the tolerance, or when the evaluator says that nothing more can be gained.
 Methods of uniform depth cannot come back to a policy (see `lookahead.levels`). Depths that differ between neighbours
@@ -29,11 +29,11 @@ from adalook.planning.certificate import from_residual, loss_bound, rounding_bou
 from adalook.planning.checks import checked_policy
 from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
 from adalook.planning.lookahead import kernels
-from adalook.planning.lookahead.levels import Backup, Lookahead, Residual, backup
+from adalook.planning.lookahead.levels import Backup, Lookahead, Residual, Searched, backup
 from adalook.planning.progress import ProgressLine
 from adalook.planning.queries import EvaluationQueries, LookaheadQueries, Queries, QueryCounter
 from adalook.planning.rules.auto import Auto
-from adalook.planning.rules.base import Method, PriorMethod, Step
+from adalook.planning.rules.base import Method, Step
 from adalook.planning.solution import Answer, Iteration, Solution, Status
 
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
@@ -117,12 +117,13 @@ def starting_policy(mdp: MDP, given: Any = None) -> IntArray:
 
 
 class Candidate(NamedTuple):
-    """What a solution is made of: values, their residual, and the policy that the residual speaks of."""
+    """A policy that could be returned, with the values and the residual that bound its loss."""
 
     values: FloatArray
     residual: Residual
     policy: IntArray
     greedy: bool
+    """Whether the policy is the one that attains T v, otherwise it is the evaluated one or better."""
 
 
 @dataclass
@@ -164,8 +165,8 @@ class _Loop:
         began = perf_counter()
         loss = loss_bound(mdp, first.residual, greedy=not evaluation.exact)
         self.certificate_seconds += perf_counter() - began
-        step = self._improve(evaluation, first)
-        self._keep_best(evaluation, first.residual, step, loss)
+        step, searched = self._improve(evaluation, first)
+        self._keep_best(evaluation, first, step, loss)
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
         self.last = PassOutcome(first.residual, changed, loss)
@@ -174,19 +175,14 @@ class _Loop:
         else:
             self.done = self.evaluator.finished(evaluation, self.last)
         self.values, self.policy = step.values, step.actions
-        return self._record(evaluation, step, changed, loss)
+        return self._record(evaluation, step, searched, changed, loss)
 
-    def _improve(self, evaluation: PolicyEvaluation, first: Backup) -> Step:
-        """Let the method look ahead, with tolerances that tell a gain from an error.
-
-        Values of a policy that was evaluated in part are taken as value iteration takes them: T v whole.
-        """
-        if not evaluation.exact:
-            return Step(first.values, first.actions)
+    def _improve(self, evaluation: PolicyEvaluation, first: Backup) -> tuple[Step, Searched]:
+        """Let the method look ahead, with tolerances that tell a gain from an error; fall back where it cycles."""
         mdp, method, policy = self.mdp, self.method, evaluation.policy
         rounding = rounding_bound(mdp, first.residual.size)
         keep = 1.0 - mdp.discount * mdp.row_sums[1]
-        error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep
+        error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep if evaluation.exact else 0.0
         switch_tol = 2.0 * error + rounding
 
         def look(start: Backup) -> Lookahead:
@@ -195,59 +191,61 @@ class _Loop:
                 evaluation.values,
                 policy,
                 start,
+                exact=evaluation.exact,
                 switch_tol=switch_tol,
                 raise_tol=switch_tol / keep,
                 price=mdp.num_pairs + evaluation.swept,
             )
 
         ahead = look(first)
-        if not method.uniform and not self.fallback:
+        can_cycle = evaluation.exact and not method.uniform
+        if can_cycle and not self.fallback:
             mark = hash(policy.tobytes())
             self.fallback = mark in self.seen
             self.seen.add(mark)
         if self.fallback:
-            return Step(ahead.values, ahead.actions)
+            return _complete(Step(ahead.values, ahead.actions), ahead)
         improvable = ahead.switched > 0
         step = method.improve(ahead)
-        if improvable and not method.uniform and np.array_equal(step.actions, policy):
-            again = look(backup(mdp, evaluation.values, policy))
-            return Step(again.values, again.actions)
-        return step
+        if can_cycle and improvable and np.array_equal(step.actions, policy):
+            ahead = look(backup(mdp, evaluation.values, policy))
+            step = Step(ahead.values, ahead.actions)
+        return _complete(step, ahead)
 
-    def _keep_best(self, evaluation: PolicyEvaluation, residual: Residual, step: Step, loss: float) -> None:
-        """Remember what to certify in the end."""
-        if self.method.uniform:
-            self.best = Candidate(evaluation.values, residual, step.actions, not evaluation.exact)
-        elif loss < self.best_loss:
-            # Mixed depths may make a policy worse: what is certified is the policy that was evaluated.
-            self.best = Candidate(evaluation.values, residual, evaluation.policy, not evaluation.exact)
+    def _keep_best(self, evaluation: PolicyEvaluation, first: Backup, step: Step, loss: float) -> None:
+        """Remember what to certify in the end: of partly evaluated values, their greedy policy."""
+        uniform, exact = self.method.uniform, evaluation.exact
+        if uniform or loss < self.best_loss:
+            # Mixed depths may make a policy worse: what is certified then is the policy that was evaluated.
+            improved = step.actions if uniform else evaluation.policy
+            policy = improved if exact else first.actions
+            self.best = Candidate(evaluation.values, first.residual, policy, greedy=not exact)
         self.best_loss = min(self.best_loss, loss)
 
-    def _record(self, evaluation: PolicyEvaluation, step: Step, changed: int, loss: float) -> Iteration:
+    def _record(
+        self, evaluation: PolicyEvaluation, step: Step, searched: Searched, changed: int, loss: float
+    ) -> Iteration:
         """Add a pass to the trace, with its states as long as there is room for them."""
         mdp, n = self.mdp, self.mdp.num_states
-        if isinstance(step.depth, np.ndarray):
-            depth, deepest, mean = step.depth, int(step.depth.max()), float(step.depth.mean())
-        else:
-            deepest = step.depth + evaluation.backups
-            depth, mean = _same_everywhere(deepest, n), float(deepest)
-        backed_up = step.backed_up + evaluation.backups * mdp.num_pairs
+        backed_up = searched.backed_up + evaluation.backups * mdp.num_pairs
         iteration = Iteration(
             evaluation=evaluation.solver,
+            exact=evaluation.exact,
             sweeps=evaluation.swept / n,
-            improvement=step.improvement,
-            changed=changed,
-            policy_loss=loss,
-            max_depth=deepest,
-            mean_depth=mean,
+            backups=evaluation.backups,
+            improvement="in place" if evaluation.backups else step.improvement,
+            changed=int(changed),
+            policy_loss=float(loss),
+            max_depth=searched.max_depth,
+            mean_depth=searched.mean_depth,
             queries=Queries(
-                LookaheadQueries(self.counter, step.roots, backed_up),
+                LookaheadQueries(self.counter, searched.roots, backed_up),
                 EvaluationQueries(evaluation.swept, n, mdp.discount, evaluation.exact),
             ),
             seconds=self.seconds,
             values=published(evaluation.values),
             policy=published(step.actions),
-            depth=published(depth),
+            depth=published(searched.depth),
             fallback=self.fallback,
             answer=self.answer,
         )
@@ -293,9 +291,14 @@ def published(array: IntOrFloatArray) -> IntOrFloatArray:
     return view
 
 
-def _same_everywhere(depth: int, num_states: int) -> IntArray:
-    """Return (S,) the same depth everywhere, without the memory for it."""
-    return np.ndarray(num_states, np.uint16, np.array([depth], np.uint16), strides=(0,))
+def _complete(step: Step, look: Lookahead) -> tuple[Step, Searched]:
+    """Return a named step and what was searched for it: as the rule says, otherwise as the lookahead did."""
+    if step.depth is None and step.roots is None:
+        searched = look.searched
+    else:
+        depth = look.depth if step.depth is None else step.depth
+        searched = Searched.of(depth, look.mdp.num_states, step.roots)
+    return step._replace(improvement=step.improvement or look.improvement), searched
 
 
 def _without_states(iteration: Iteration) -> Iteration:
@@ -311,8 +314,7 @@ def _check_arguments(
         raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
     if not isinstance(method, Method):
         raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method))
-    if isinstance(method, PriorMethod):
-        method.check_prior(mdp)
+    method.check(mdp)
     non_negative.validate("tolerance", tolerance)
     if max_iterations is not None:
         integer(1).validate("max_iterations", max_iterations)

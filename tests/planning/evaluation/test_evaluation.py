@@ -43,7 +43,7 @@ def test_pointers_cycles_and_tails(seed, num_states, discount):
 
 @pytest.fixture
 def no_leaves(monkeypatch):
-    """Make every stochastic row too many, so that small models take the ways of large ones."""
+    """Make every stochastic row too many, so that small models are evaluated as large ones are."""
     monkeypatch.setattr(functional, "MAX_LEAVES", 0)
 
 
@@ -71,8 +71,10 @@ def random_walk(num_states: int, discount: float) -> al.MDP:
 def test_slow_narrow_graphs_are_factorised():
     mdp = random_walk(1000, 0.99999)
     policy = np.zeros(mdp.num_states, np.int32)
-    result = evaluate(mdp, policy)
-    assert result.solver == lu.NAME
+    evaluation = chooser.ExactEvaluation(mdp, 0.0)
+    result = evaluation.evaluate(policy, np.zeros(mdp.num_states), None)
+    assert result.solver == "sweeps, then sparse LU"
+    assert evaluation.evaluate(policy, result.values, None).solver == lu.NAME
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-7)
 
 
@@ -81,8 +83,17 @@ def test_slow_wide_graphs_go_to_krylov(monkeypatch):
     mdp = random_walk(1000, 0.9999)
     policy = np.zeros(mdp.num_states, np.int32)
     result = evaluate(mdp, policy)
-    assert result.solver == krylov.NAME
+    assert result.solver == "sweeps, then BiCGSTAB"
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-6)
+
+
+def test_a_solver_that_broke_down_is_not_named(no_leaves, monkeypatch):
+    monkeypatch.setattr(chooser, "LU_MAX_ENTRIES", 0)
+    monkeypatch.setattr(krylov, "solve_by_bicgstab", lambda rows, start, residual_tol: (None, 7))
+    mdp = random_walk(100, 0.999)
+    monkeypatch.setattr(chooser, "SLOW_SWEEPS", 10)
+    result = evaluate(mdp, np.zeros(mdp.num_states, np.int32))
+    assert result.solver == sweeps.NAME
 
 
 def test_shared_rows_are_swept_too(no_leaves):
@@ -98,21 +109,50 @@ def test_the_trace_says_what_was_done():
     assert {item.evaluation for item in maze.trace} == {functional.NAME}
     assert {item.sweeps for item in maze.trace} == {1.0}
     assert maze.trace[0].improvement == "wavefront"
-    assert maze.ways == (functional.NAME, "wavefront")
+    assert maze.solvers == (functional.NAME, "wavefront")
+    assert all(item.exact for item in maze.trace)
     garnet = al.solve(al.zoo.garnet(2000, 4, 5))
-    assert {(item.evaluation, item.improvement) for item in garnet.trace} == {(sweeps.NAME, "one step")}
-    grid = al.solve(al.zoo.gridworld(30, 30, slip=0.3))
-    assert grid.trace[0].evaluation == in_place.NAME
-    assert in_place.NAME in repr(grid)
+    assert {(item.evaluation, item.improvement) for item in garnet.trace} == {("partial sweeps", "one step")}
+    assert not any(item.exact for item in garnet.trace)
+    assert {item.evaluation for item in al.solve(al.zoo.garnet(2000, 4, 5), al.PolicyIteration()).trace} == {"sweeps"}
+    assert al.solve(al.zoo.forest(), al.ModifiedPolicyIteration(7)).solvers == ("7 sweeps", "one step")
+    assert al.solve(al.zoo.forest(), al.ValueIteration()).solvers == ("one step",)
+
+
+def test_backups_in_place_are_no_depth():
+    grid = al.solve(al.zoo.gridworld(30, 30, discount=0.99))
+    first = grid.trace[0]
+    assert (first.evaluation, first.improvement, first.exact) == (in_place.NAME, "in place", False)
+    assert first.max_depth == first.mean_depth == first.depth.max() == 1
+    assert first.backups > 1
+    assert first.queries.improvement["shared"] == (1 + first.backups) * 900 * 4
+    assert repr(grid).startswith(
+        f"Solution(Auto: {in_place.NAME}, {sum(i.backups for i in grid.trace)} backups in place; "
+    )
 
 
 @pytest.mark.parametrize("model", [al.zoo.garnet(700, 3, 4), al.zoo.gridworld(20, 20, slip=0.3)])
 def test_wlpi_evaluates_exactly_whatever_the_model(model):
     sol = al.solve(model, al.WLPI())
-    assert {item.evaluation for item in sol.trace} <= {sweeps.NAME, lu.NAME, krylov.NAME}
+    assert all(item.exact for item in sol.trace)
     policy = al.solve(model, max_iterations=1).trace[0].policy
     first = al.solve(model, al.WLPI(), initial_policy=policy, max_iterations=1).trace[0]
     np.testing.assert_allclose(first.values, naive_values(model, policy), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [al.WLPI(), al.PolicyIteration(), al.HPI(2)], ids=lambda method: method.name)
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_exact_is_exact_whatever_the_tolerance(method, scale, no_leaves):
+    base = al.zoo.garnet(400, 3, 4, seed=1)
+    model = al.MDP._adopt(base.rewards * scale, base.codes, base.rows, base.discount)
+    policy = random_policy(model)
+    loose, tight = (
+        al.solve(model, method, initial_policy=policy, tolerance=tolerance, max_iterations=1).trace[0]
+        for tolerance in (10.0, 1e-8)
+    )
+    assert loose.exact
+    assert (loose.values == tight.values).all()
+    np.testing.assert_allclose(loose.values, naive_values(model, policy), atol=1e-6 * scale)
 
 
 @pytest.mark.parametrize("model", [al.zoo.garnet(300, 3, 5, seed=3), al.zoo.maze(size=14, seed=1)])

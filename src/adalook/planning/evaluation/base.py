@@ -1,4 +1,4 @@
-"""The protocol between the loop in `solve` and the ways to evaluate a policy."""
+"""The protocol between the loop in `solve` and what evaluates policies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
 
+NO_EVALUATION = "none"
+"""The trace's name for values that were taken as they are, as in value iteration."""
+
+
 class PolicyEvaluation(NamedTuple):
     """Values of a policy and how they were found."""
 
@@ -18,19 +22,19 @@ class PolicyEvaluation(NamedTuple):
     policy: IntArray
     """(S,) the policy that they are of: the one that was asked about, or one that was improved on the way."""
     solver: str
-    """The way it was evaluated, by the name that the trace shows."""
+    """What evaluated it, by the name that the trace shows."""
     swept: int
     """States updated: S per sweep, S for a direct solve, 0 if nothing was evaluated."""
     exact: bool
-    """Solved as far as float64 allows (or as was asked for), so that gains can be told from errors."""
+    """Whether these are the policy's values, so that gains can be told from errors, or an approximation."""
     backups: int = 0
     """Backups of every state, over all actions, that improved the policy on the way."""
     last_backup: Backup | None = None
-    """The backup of these values, if the way to evaluate had to make one; otherwise the loop does."""
+    """The backup of these values, if the evaluator had to make one; otherwise the loop does."""
 
 
 class PassOutcome(NamedTuple):
-    """The outcome of a pass, from which an evaluator may choose how to evaluate in the next one."""
+    """What a pass of the loop found out, which tells how well to evaluate in the next one."""
 
     residual: Residual
     """Of the backup of the evaluated values."""

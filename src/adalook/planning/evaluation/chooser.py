@@ -1,11 +1,11 @@
-"""The choice of the way in which a policy is evaluated.
+"""The choice of a solver for evaluating a policy, exactly or only as well as it pays.
 
-`ExactEvaluation` solves v = r_π + γ P_π v by the cheapest way that suits the model: pointers on functional graphs;
+`ExactEvaluation` solves v = r_π + γ P_π v by the cheapest solver that suits the model: pointers on functional graphs;
 otherwise sweeps, until their measured rate says that a factorisation or a Krylov solve is cheaper.
 `AdaptiveEvaluation` evaluates only as well as the improvements to come are worth, and gives way to exact evaluation.
 
-A way is one file of this folder with a NAME; it is added here. The choice rests on operation counts, never on a clock,
-so that one input gives one result.
+A solver is one file of this folder with a NAME; it is added here. The choice rests on operation counts, never on a
+clock, so that one input gives one result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 FIRST_SWEEPS = 24
 """Sweeps after which the rate of convergence is judged for the first time."""
-MAX_SWEEPS = 200_000
+MAX_EXACT_SWEEPS = 200_000
+EXACT_ERROR = 1e-8
+"""Exact values are good enough to certify such a loss, whatever the tolerance, or as good as rounding allows."""
 LU_FLOP_COST = 0.3
 """Nanoseconds per multiplication of a banded factorisation, against …"""
 SWEEP_ENTRY_COST = 2.0
@@ -37,21 +39,24 @@ LU_MAX_ENTRIES = 1e8
 SLOW_SWEEPS = 2_000
 """Beyond this many predicted sweeps Krylov is tried."""
 
-PARTIAL_SHARE = 0.1
+SWEPT_SHARE = 0.1
 """A partial evaluation stops at this share of what the improvements to come will change anyway …"""
 SWEEPS_PER_CHANGE = 3.0
 """… or after this many sweeps per share of the states whose action changed."""
+PARTIAL = "partial"
+"""Stands in front of a solver's name where it was stopped early."""
 PATIENCE = 100
 """Partial evaluation gives way to exact when so many rounds in a row have not taken a tenth off the loss."""
 
 
 class ExactEvaluation:
-    """Evaluates policies as exactly as the tolerance needs: policy iteration proper."""
+    """Evaluates policies exactly, as policy iteration does: no tolerance on the loss makes this any looser."""
 
     def __init__(self, mdp: MDP, tolerance: float) -> None:
         self.mdp, self.tolerance = mdp, tolerance
-        self._span_tol = tolerance * (1.0 - mdp.discount) / 3.0
-        """Span of a sweep's change that is small enough to certify the tolerance."""
+        largest_value = mdp.largest_reward / (1.0 - mdp.discount)
+        self._span_tol = self._span_for(min(tolerance, EXACT_ERROR, EXACT_ERROR * largest_value))
+        """Span of a sweep's change at which values are exact."""
         self._functional = functional.FunctionalGraph(mdp)
         self._bandwidth: int | None = None
         self._lu_pays = False
@@ -61,8 +66,12 @@ class ExactEvaluation:
         """About how many stored numbers a sweep reads."""
         return sweeps.sweep_entries(self.mdp)
 
+    def _span_for(self, error: float) -> float:
+        """Return the span of a sweep's change that is small enough to certify a loss of at most `error`."""
+        return error * (1.0 - self.mdp.discount) / 3.0
+
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
-        """Follow pointers where that solves it, otherwise iterate as far as the tolerance or float64 needs."""
+        """Follow pointers where that solves it, otherwise iterate until values are exact, or as far as float64 goes."""
         solved = self._functional.solve(policy)
         if solved is not None:
             return PolicyEvaluation(solved, policy, functional.NAME, len(policy), exact=True)
@@ -85,31 +94,33 @@ class ExactEvaluation:
 
     def _iterate(self, policy: IntArray, start: FloatArray, span_tol: float) -> PolicyEvaluation:
         """Sweep, unless the measured rate says that a direct or a Krylov solve is cheaper."""
-        n, rows = self.mdp.num_states, PolicyRows.of(self.mdp, policy)
+        n, rows, done = self.mdp.num_states, PolicyRows.of(self.mdp, policy), [sweeps.NAME]
         if self._lu_pays:
             return PolicyEvaluation(lu.solve_by_lu(rows), policy, lu.NAME, n, exact=True)
         if self._entries >= threads.MIN_ENTRIES:
             rows = rows.side_by_side()
         values, count, reached, rate = sweep(rows, start, FIRST_SWEEPS, span_tol, self._entries)
-        solver = sweeps.NAME
-        while reached > span_tol and count < MAX_SWEEPS:
-            left = math.log(span_tol / reached) / math.log(rate) if 0 < rate < 1 else MAX_SWEEPS
+        krylov_tried = False
+        while reached > span_tol and count < MAX_EXACT_SWEEPS:
+            left = math.log(span_tol / reached) / math.log(rate) if 0 < rate < 1 else MAX_EXACT_SWEEPS
             if self._lu_beats(left, rows):
                 self._lu_pays = True
-                return PolicyEvaluation(lu.solve_by_lu(rows), policy, lu.NAME, (count + 1) * n, exact=True)
-            if left > SLOW_SWEEPS and solver != krylov.NAME:
-                solver = krylov.NAME
+                solver = ", then ".join([*done, lu.NAME])
+                return PolicyEvaluation(lu.solve_by_lu(rows), policy, solver, (count + 1) * n, exact=True)
+            if left > SLOW_SWEEPS and not krylov_tried:
+                krylov_tried = True
                 better, products = krylov.solve_by_bicgstab(rows, values, span_tol)
                 count += products
                 if better is not None:
                     values = better
+                    done.append(krylov.NAME)
             more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000))
             previous = reached
             values, made, reached, rate = sweep(rows, values, more, span_tol, self._entries)
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
-        return PolicyEvaluation(values, policy, solver, count * n, exact=True)
+        return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=True)
 
     def _lu_beats(self, sweeps_left: float, rows: PolicyRows) -> bool:
         """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
@@ -124,11 +135,11 @@ class ExactEvaluation:
 
 
 class AdaptiveEvaluation(ExactEvaluation):
-    """Evaluates policies only as well as it pays, and exactly where pointers do or once partial values lead nowhere."""
+    """Evaluates policies only as well as it pays: exactly by pointers, or once partial values lead nowhere."""
 
     def __init__(self, mdp: MDP, tolerance: float) -> None:
         super().__init__(mdp, tolerance)
-        self._partial = self._span_tol > 0.0
+        self._partial = tolerance > 0.0
         """Whether partial evaluation still makes progress."""
         self._local = mdp.rows.num_rows > functional.MAX_LEAVES and in_place.is_local(mdp)
         self._rounds = 0
@@ -184,12 +195,14 @@ class AdaptiveEvaluation(ExactEvaluation):
             partial_span = last.residual.span * min(1.0, 10.0 * changed / n)
             max_sweeps = math.ceil(SWEEPS_PER_CHANGE * n / changed) if changed else math.inf
         floor = self._span_floor(values)
-        span_tol = max(self._span_tol, PARTIAL_SHARE * partial_span, floor)
+        span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
         if max_sweeps >= FIRST_SWEEPS or self._lu_pays:
             result = self._iterate(policy, values, span_tol)
-            return result._replace(exact=result.solver == lu.NAME or span_tol <= floor)
+            exact = self._lu_pays or span_tol <= floor
+            return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
             rows = rows.side_by_side()
         swept = sweep(rows, values, int(max_sweeps), span_tol, self._entries)
-        return PolicyEvaluation(swept.values, policy, sweeps.NAME, swept.sweeps * mdp.num_states, exact=False)
+        solver = f"{PARTIAL} {sweeps.NAME}"
+        return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)

@@ -48,9 +48,9 @@ MAX_WORK = 10_000_000
 """Pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at in between."""
 MAX_FIRST_ROUNDS = 8
 """Rounds before the first full backup, which go on as long as many actions change."""
-MAX_SWEEPS = 30.0
+MAX_ROUND_SWEEPS = 30.0
 """A round sweeps as often as there are states per action that changed, but no more than this …"""
-PARTIAL_SHARE = 0.01
+SETTLED_SHARE = 0.01
 """… or until a sweep changes values by no more than this share of what the last full backup changed."""
 FEW = 8
 """Sweeps visit only predecessors of what changed once fewer than a share 1/FEW of the states changed."""
@@ -61,7 +61,7 @@ NO_ACTION = -1
 
 
 class Improved(NamedTuple):
-    """The result of a batch of rounds."""
+    """The result of some rounds: values, the policy they belong to, and what the rounds cost."""
 
     values: FloatArray  # (S,)
     policy: IntArray
@@ -76,7 +76,7 @@ class Improved(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The tolerances within which values are good enough."""
+    """Tolerances at which sweeps, and the rounds as a whole, may stop."""
 
     sweep_tol: float
     """A policy that has settled is swept until no state changes by more than this."""
@@ -302,8 +302,8 @@ def _next_sweeps(different: int, num_states: int, partial_span: float, sweep_tol
 
     The fewer, the better the values are worth knowing; a policy that has settled is evaluated to the end.
     """
-    sweeps = min(MAX_SWEEPS, num_states / max(different, 1))
-    return sweeps, sweep_tol if different == 0 else max(sweep_tol, PARTIAL_SHARE * partial_span)
+    sweeps = min(MAX_ROUND_SWEEPS, num_states / max(different, 1))
+    return sweeps, sweep_tol if different == 0 else max(sweep_tol, SETTLED_SHARE * partial_span)
 
 
 @compiled

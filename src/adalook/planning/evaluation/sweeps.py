@@ -16,7 +16,7 @@ from adalook._jit import compiled
 from adalook.mdp.transitions import ModelArrays, code_of_row, row_of
 from adalook.planning import threads
 from adalook.planning.certificate import rounding_bound
-from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
+from adalook.planning.evaluation.base import NO_EVALUATION, PassOutcome, PolicyEvaluation
 from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class PolicyRows(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """The result of sweeps."""
+    """The result of repeated sweeps: values, and how fast they were still changing."""
 
     values: FloatArray  # (S,)
     sweeps: int
@@ -74,7 +74,10 @@ def sweep_entries(mdp: MDP) -> int:
 
 
 def sweep(rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float, entries: int) -> Swept:
-    """Sweep until the span of a change is at most `span_tol`, or `max_sweeps` times; a negative span_tol: no shift."""
+    """Sweep T_π until the span of a change is at most `span_tol`, or `max_sweeps` times.
+
+    The values are then shifted by what all later sweeps have in common, unless `span_tol` is negative.
+    """
     values, spare, shared = start.copy(), np.empty_like(start), np.empty(rows.num_shared)
     if entries < threads.MIN_ENTRIES:
         count, low, high, before = _sweep_until(rows, shared, values, spare, max_sweeps, span_tol)
@@ -98,9 +101,10 @@ class FixedSweeps:
         """Sweep `count` times from the values of the last backup."""
         mdp = self._mdp
         if self._count == 0:
-            return PolicyEvaluation(values, policy, "none", 0, exact=False)
+            return PolicyEvaluation(values, policy, NO_EVALUATION, 0, exact=False)
         swept = sweep(PolicyRows.of(mdp, policy), values, self._count, -1.0, sweep_entries(mdp))
-        return PolicyEvaluation(swept.values, policy, NAME, self._count * mdp.num_states, exact=False)
+        solver = f"{self._count} {NAME}" if self._count > 1 else "1 sweep"
+        return PolicyEvaluation(swept.values, policy, solver, self._count * mdp.num_states, exact=False)
 
     def finished(self, evaluation: PolicyEvaluation, outcome: PassOutcome) -> str:
         """Stop when a backup changes values by no more than rounding does."""

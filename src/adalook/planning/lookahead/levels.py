@@ -10,6 +10,9 @@ This is what ends policy iteration on ties. Let e bound |v − V^π| and δ the 
 
 So the values of successive policies rise and no policy comes back. (With depths that differ between neighbours, as
 in TLPI and QLPI, the second point fails: see `solve`.)
+
+Values of a policy that was evaluated in part are no V^π to gain on. They are backed up as value iteration does: a level
+is T^k v whole, with neither tolerance nor policy to keep.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from adalook._arrays import FloatArray, IntArray
 from adalook.planning import threads
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.kernels import WaveLimits, WaveState
+from adalook.planning.queries import LookaheadRoots
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -70,14 +74,48 @@ def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
     return Backup(best, action, shared, residual)
 
 
+class Searched(NamedTuple):
+    """What a lookahead did: the depth that each state looked to, and what that took."""
+
+    depth: IntArray  # (S,)
+    max_depth: int
+    mean_depth: float
+    roots: tuple[LookaheadRoots, ...]
+    """The searches, for counting queries."""
+    backed_up: int = 0
+    """(state, action) pairs of one-step backups beyond these searches."""
+
+    @classmethod
+    def of(cls, depth: IntArray | int, num_states: int, roots: tuple[LookaheadRoots, ...] | None = None) -> Searched:
+        """Return searches to a depth per state (S,), or to one for all; this gives the roots unless they are known."""
+        per_state = np.broadcast_to(np.asarray(depth, np.uint16), num_states)
+        distinct = per_state if per_state.strides[0] else per_state[:1]
+        searches = _roots_of(distinct) if roots is None else roots
+        return cls(per_state, int(distinct.max()), float(distinct.mean()), searches)
+
+
+def _roots_of(depth: IntArray) -> tuple[LookaheadRoots, ...]:
+    """Return the searches of states that look to these depths: every state one step, then some of them deeper."""
+    depths = np.unique(depth).tolist()
+    if len(depths) == 1:
+        return (LookaheadRoots(depths[0]),)
+    return (LookaheadRoots(1), *(LookaheadRoots(h, np.flatnonzero(depth == h)) for h in depths if h > 1))
+
+
+def _same_everywhere(depth: int, num_states: int) -> IntArray:
+    """Return (S,) the same depth everywhere, without the memory for it."""
+    return np.ndarray(num_states, np.uint16, np.array([depth], np.uint16), strides=(0,))
+
+
 class Lookahead:
-    """T^level V^π and the actions that attain it; starts at level 1, goes on by `deepen` or `wave`.
+    """T^level v and the actions that attain it; starts at level 1, goes on by `deepen` or `wave`.
 
     Args:
         mdp: the model.
         values: (S,) the evaluated policy's values v; kept, not changed.
         policy: (S,) its actions; kept, not changed.
-        first: the backup of v; its arrays become this object's own.
+        first: the backup of v; its arrays become this object's own, but for those of partly evaluated values.
+        exact: whether v is the policy's value, so that gains can be told from errors.
         switch_tol: gains of level one must exceed this …
         raise_tol: … and gains of deeper levels this, or switch_tol if that is larger.
         price: (state, action) queries of a new iteration, one full backup plus one evaluation.
@@ -90,47 +128,96 @@ class Lookahead:
         policy: IntArray,
         first: Backup,
         *,
+        exact: bool,
         switch_tol: float,
         raise_tol: float,
         price: int,
     ) -> None:
-        self.mdp, self.start, self.policy, self.price = mdp, values, policy, price
+        self.mdp, self.start, self.policy, self.exact, self.price = mdp, values, policy, exact, price
         self.switch_tol, self.raise_tol = switch_tol, max(switch_tol, raise_tol)
         self.values, self.actions = first.values, first.actions
         self.level = 1
         self.wave_pairs = 0
         """(state, action) pairs that wavefronts backed up."""
+        self.switched = 0
+        """States with a better action than the policy's; only where values are exact."""
         self._shared = first.shared
-        self._raised = np.empty(mdp.num_states, mdp.codes.dtype)
-        self.switched, self._num_raised = kernels.keep_gains(
-            values, policy, switch_tol, self.raise_tol, self.values, self.actions, self._raised
-        )
+        self._raised: IntArray = np.empty(mdp.num_states if exact else 0, mdp.codes.dtype)
+        self._num_raised = 0
+        if exact:
+            self.switched, self._num_raised = kernels.keep_gains(
+                values, policy, switch_tol, self.raise_tol, self.values, self.actions, self._raised
+            )
+        self._before: FloatArray | None = None if exact else values
+        """(S,) of partly evaluated values, those of the level before, until a wave asks who was raised."""
+        self._searched_levels = 1
+        self._deepened_pairs = 0
         self._depth: IntArray | None = None
         self._stamp: IntArray | None = None
 
     @property
     def raised_share(self) -> float:
         """Share of the states that the last level raised."""
+        self._list_raised()
         return float(self._num_raised / self.mdp.num_states)
 
     @property
     def depth(self) -> IntArray:
-        """(S,) the last level that raised each state's value, at least 1."""
+        """(S,) how deep each state looked: to the last level, or the last one of a wave that raised its value."""
         if self._depth is None:
-            self._depth = np.ones(self.mdp.num_states, np.uint16)
+            return _same_everywhere(self.level, self.mdp.num_states)
         return self._depth
+
+    @property
+    def searched(self) -> Searched:
+        """What was done so far."""
+        roots, pairs = (LookaheadRoots(self._searched_levels),), self.wave_pairs + self._deepened_pairs
+        if self._depth is None or self.level == 1:
+            depth = _same_everywhere(self.level, self.mdp.num_states)
+            return Searched(depth, self.level, float(self.level), roots, pairs)
+        return Searched(self._depth, int(self._depth.max()), float(self._depth.mean()), roots, pairs)
+
+    @property
+    def improvement(self) -> str:
+        """The name of what was done so far, for the trace."""
+        if self.level == 1:
+            return "one step"
+        return f"{self.level} steps" if self._depth is None else "wavefront"
 
     def deepen(self, levels: int) -> None:
         """Go `levels` deeper by backing up every state, as h-PI does."""
         for _ in range(levels):
             self.level += 1
-            if self._num_raised == 0:
+            if self._depth is None:
+                self._searched_levels = self.level
+            else:  # on the values of a wave, which are stored: one-step backups
+                self._depth[:] = self.level
+                self._deepened_pairs += self.mdp.num_pairs
+            if self.exact and self._num_raised == 0:
                 continue
             deeper = backup(self.mdp, self.values, self.actions)
-            _, self._num_raised = kernels.keep_gains(
-                self.values, self.actions, self.raise_tol, self.raise_tol, deeper.values, deeper.actions, self._raised
-            )
+            if self.exact:
+                _, self._num_raised = kernels.keep_gains(
+                    self.values,
+                    self.actions,
+                    self.raise_tol,
+                    self.raise_tol,
+                    deeper.values,
+                    deeper.actions,
+                    self._raised,
+                )
+            else:
+                self._before = self.values
             self.values, self.actions = deeper.values, deeper.actions
+
+    def _list_raised(self) -> None:
+        """List who was raised by the last level of partly evaluated values, if that is not known yet."""
+        if self._before is None:
+            return
+        raised = np.flatnonzero(self.values - self._before > self.raise_tol)
+        self._raised = np.empty(self.mdp.num_states, self.mdp.codes.dtype)
+        self._raised[: len(raised)] = raised
+        self._num_raised, self._before = len(raised), None
 
     def wave(
         self,
@@ -144,15 +231,21 @@ class Lookahead:
 
         Stops early where nothing changes any more, where the levels' work would pass `budget` pairs or a level's
         front the share `max_front` of the states. With `freeze_shared` the shared rows keep their expectation under v:
-        still a lower bound of T^k v that only rises. Returns True if a limit stopped it.
+        still a lower bound of T^k v that only rises. Partly evaluated values only rise, too, where T^k v might fall.
+        Returns True if a limit stopped it.
         """
+        self._list_raised()
         if self._num_raised == 0 or levels <= 0:
             return False
         mdp = self.mdp
+        if not self.exact:
+            self.values, self.actions = self.values.copy(), self.actions.copy()
+        if self._depth is None:
+            self._depth = np.full(mdp.num_states, self.level, np.uint16)
         limits = WaveLimits(self.raise_tol, freeze_shared, levels, budget, int(max_front * mdp.num_states))
         if self._stamp is None:
             self._stamp, self._front = np.zeros(mdp.num_states, np.int32), np.empty_like(self._raised)
-        state = WaveState(self.values, self.actions, self.depth, self._raised, self._shared, self._stamp, self._front)
+        state = WaveState(self.values, self.actions, self._depth, self._raised, self._shared, self._stamp, self._front)
         self.level, self._num_raised, pairs, limited = kernels.wave(
             mdp.arrays, mdp.predecessors, limits, state, self.level, self._num_raised
         )

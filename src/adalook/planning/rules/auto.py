@@ -1,8 +1,9 @@
-"""Auto, the default method: WLPI's rule, and policies evaluated only as well as it pays.
+"""Auto, the default method: policies evaluated only as well as it pays, then a wavefront or one step.
 
 Where a policy can be evaluated exactly by following pointers (mazes, and other models whose moves are all but
 deterministic) it does what WLPI does. Elsewhere the first policies are evaluated in part, by in-place modified policy
 iteration on local models and by sweeps on others, and exactly once that leads nowhere: see `evaluation.chooser`.
+A wavefront follows what the exact values of a policy gain; values known in part are improved by one step.
 The trace says for every pass how the policy was evaluated and improved.
 """
 
@@ -22,7 +23,7 @@ from adalook.planning.rules.wlpi import WLPI
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """The default method, with nothing to tune.
+    """The default method, with nothing to tune: a wavefront on policies evaluated exactly, one step on others.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.maze(), al.Auto())
@@ -39,8 +40,11 @@ class Auto(Method):
     def evaluation(self) -> EvaluatorFactory:
         return AdaptiveEvaluation
 
+    def check(self, mdp: MDP) -> None:
+        """Accept every model: there is no setting that could misfit."""
+
     def improve(self, look: Lookahead) -> Step:
-        return self.rule.improve(look)
+        return self.rule.improve(look) if look.exact else Step(look.values, look.actions)
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> Auto:

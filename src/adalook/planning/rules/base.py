@@ -1,4 +1,4 @@
-"""What a method is: how it evaluates a policy, and how it improves one. The loop in `solve` does the rest."""
+"""The base of all planning methods: how one evaluates a policy, and how it improves one; `solve` does the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook._validation import integer
 from adalook.mdp.model import MDP
-from adalook.planning.checks import checked_values
+from adalook.planning.checks import checked_state_values
 from adalook.planning.evaluation.base import EvaluatorFactory
 from adalook.planning.evaluation.chooser import ExactEvaluation
 from adalook.planning.lookahead.levels import MAX_LEVELS, Lookahead
@@ -21,17 +21,18 @@ lookahead_depth = integer(1, MAX_LEVELS)
 
 
 class Step(NamedTuple):
-    """An improvement: values reached by lookahead, the new policy, and how it was found."""
+    """An improvement: values reached by lookahead, the new policy, and how it was found.
+
+    What is left out is what the `Lookahead` did, as a rule that makes no choice of its own returns it.
+    """
 
     values: FloatArray  # (S,)
     actions: IntArray  # (S,)
-    depth: IntArray | int = 1
+    depth: IntArray | int | None = None
     """(S,) lookahead depth of each state, or one for all."""
-    roots: tuple[LookaheadRoots, ...] = (LookaheadRoots(1),)
-    """What was searched, for counting queries."""
-    backed_up: int = 0
-    """(state, action) pairs of one-step backups beyond these searches."""
-    improvement: str = "one step"
+    roots: tuple[LookaheadRoots, ...] | None = None
+    """What was searched, for counting queries; by default every state as deep as `depth` says."""
+    improvement: str = ""
     """The kind of improvement, by the name that the trace shows."""
 
 
@@ -39,7 +40,7 @@ class Step(NamedTuple):
 class Method:
     """Base of all methods: exact evaluation and one-step improvement.
 
-    Rules override `improve` to deepen some states, and `evaluation` to evaluate policies in another way.
+    Rules override `improve` to deepen some states, and `evaluation` to evaluate policies by other solvers.
     """
 
     uniform: ClassVar[bool] = True
@@ -47,7 +48,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        """What results call this method."""
+        """The name of the method in results."""
         return type(self).__name__
 
     @property
@@ -55,8 +56,14 @@ class Method:
         """How policies are evaluated: called with the model and the tolerance, it makes the evaluator of a solve."""
         return ExactEvaluation
 
+    def check(self, mdp: MDP) -> None:
+        """Raise `ArgumentError` if the method does not fit the model; called once, before a solve."""
+
     def improve(self, look: Lookahead) -> Step:
-        """Turn the first level of lookahead, which `look` holds, into a new policy."""
+        """Return a new policy, given the first level of lookahead; arrays of `look` are copied, not changed.
+
+        Called in every pass. `look.exact` says whether the policy's values are known or only approximated.
+        """
         return Step(look.values, look.actions)
 
 
@@ -72,6 +79,8 @@ class PriorMethod(Method):
         """Ṽ* (S,), from an array or from one of `al.priors`."""
         return np.asarray(self.prior, np.float64)
 
-    def check_prior(self, mdp: MDP) -> None:
+    def check(self, mdp: MDP) -> None:
         """Raise `ArgumentError` unless the prior holds a finite value for each state of the model."""
-        checked_values(mdp, self.prior, f"{self.name}: prior", "try prior=al.priors.few_iterations(mdp, 3) for a start")
+        checked_state_values(
+            mdp, self.prior, f"{self.name}: prior", "try prior=al.priors.few_iterations(mdp, 3) for a start"
+        )

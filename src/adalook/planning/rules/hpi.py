@@ -11,7 +11,6 @@ from typing import Any
 from adalook._validation import parse_number
 from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import Lookahead
-from adalook.planning.queries import LookaheadRoots
 from adalook.planning.rules.base import Method, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
@@ -36,8 +35,7 @@ class HPI(Method):
 
     def improve(self, look: Lookahead) -> Step:
         look.deepen(self.depth - 1)
-        roots = (LookaheadRoots(self.depth),)
-        return Step(look.values, look.actions, self.depth, roots, improvement=f"{self.depth} steps")
+        return Step(look.values, look.actions)
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> HPI:
@@ -49,7 +47,7 @@ def _label(setting: str) -> str:
 
 
 def _bound(method: HPI, mdp: MDP, run: ObservedRun) -> TheoryBound:
-    """Return what T^h promises: contraction γ^h, at a full tree in every state."""
+    """Return the bound of h-PI: T^h contracts by γ^h, at the cost of a full tree in every state."""
     contraction = mdp.discount**method.depth
     return TheoryBound(contraction, contraction, mdp.num_states * tree_nodes(mdp.num_actions, method.depth))
 

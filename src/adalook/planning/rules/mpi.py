@@ -17,7 +17,7 @@ from adalook.planning.evaluation.sweeps import FixedSweeps
 from adalook.planning.rules.base import Method
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 
-MAX_SWEEPS = 10_000
+MAX_SETTING = 10_000
 """Sweeps are not interrupted; whoever wants more wants PolicyIteration."""
 
 
@@ -33,7 +33,7 @@ class ModifiedPolicyIteration(Method):
     sweeps: int = 20
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", integer(1, MAX_SWEEPS).validate("MPI: sweeps", self.sweeps))
+        object.__setattr__(self, "sweeps", integer(1, MAX_SETTING).validate("MPI: sweeps", self.sweeps))
 
     @property
     def name(self) -> str:

@@ -78,7 +78,7 @@ class QLPI(PriorMethod):
             values[farthest], actions[farthest] = look.values[farthest], look.actions[farthest]
             depth[farthest] = h
             roots.append(LookaheadRoots(h, farthest))
-        return Step(values, actions, depth, tuple(roots), improvement="quantiles")
+        return Step(values, actions, depth, tuple(roots), "quantiles")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> QLPI:

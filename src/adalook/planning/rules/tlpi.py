@@ -71,7 +71,7 @@ class TLPI(PriorMethod):
         depth = np.ones(len(values), np.uint16)
         depth[deep] = h
         roots = (LookaheadRoots(1), LookaheadRoots(h, deep))
-        return Step(values, actions, depth, roots, improvement="threshold")
+        return Step(values, actions, depth, roots, "threshold")
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> TLPI:

@@ -31,7 +31,7 @@ MAX_FRONT = 0.5
 class WLPI(Method):
     """Wavefront lookahead policy iteration; WLPI(depth=h) makes exactly the steps of h-PI.
 
-    Policies are evaluated exactly, always. `Auto` uses the same rule, but evaluates only as well as it pays.
+    Policies are evaluated exactly, whatever the tolerance. `Auto` uses the same rule where it does that, too.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.maze(), al.WLPI()).converged
@@ -53,9 +53,7 @@ class WLPI(Method):
             look.wave(self.depth - 1)
         elif look.raised_share <= MAX_FRONT:
             look.wave(freeze_shared=True, budget=look.price, max_front=MAX_FRONT)
-        if look.level == 1:
-            return Step(look.values, look.actions)
-        return Step(look.values, look.actions, look.depth, backed_up=look.wave_pairs, improvement="wavefront")
+        return Step(look.values, look.actions)
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> WLPI:

@@ -205,8 +205,7 @@ def _meaning(about: dict[str, Any], *, evaluated: bool, optimal: bool) -> Meanin
         evaluated: whether every policy that is shown was evaluated.
         optimal: whether the solution's values stand for V*.
     """
-    ways = [str(entry["evaluation"]) for entry in about["trace"]]
-    evaluated = evaluated and not any(way == "none" or way.startswith("sweeps") for way in ways)
+    evaluated = evaluated and all(entry["exact"] for entry in about["trace"])
     values = EVALUATED if evaluated else JUST_VALUES
     if optimal:
         return Meaning(values)
