@@ -1,4 +1,4 @@
-"""How observations and lookahead depths look, in figures of reports as in the GIF of an episode."""
+"""The look of observations and lookahead depths, in figures of reports as in the GIF of an episode."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from tests.architecture.source import definitions, modules, parsed
 
@@ -17,6 +18,18 @@ def test_first_lines_are_sentences() -> None:
             first, *rest = text.splitlines()
             if not first.endswith(".") or first.endswith("..") or (rest and rest[0].strip()):
                 wrong.append(f"{place}: {first!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_first_lines_are_no_relative_clauses() -> None:
+    """Say "Return the ends of the bins.", not "Where the bins end."; "Whether …" is welcome where a flag is meant."""
+    relative = re.compile(r"(What|Where|When|Who|Whose|Those|How|Why|Which)\b")
+    wrong = []
+    for path in modules():
+        for place, node in definitions(path):
+            text = ast.get_docstring(node)
+            if text is not None and relative.match(text):
+                wrong.append(f"{place}: {text.splitlines()[0]!r}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -60,6 +60,15 @@ def identifiers(tree: ast.Module) -> set[str]:
     return names
 
 
+def defined_types(node: ast.stmt) -> list[tuple[str, str]]:
+    """Return the types that a statement defines, each with its meaning: a class, or CamelCase that is assigned to."""
+    if isinstance(node, ast.ClassDef):
+        return [(node.name, "a class")]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    return [(name, ast.unparse(node.value)) for name in names if re.match(r"_?[A-Z][a-z]", name)]
+
+
 def texts(tree: ast.Module) -> list[tuple[int, str]]:
     """Return every string of a module with its line: docstrings, messages, keys."""
     return [
@@ -76,6 +85,16 @@ def test_one_class_name_has_one_meaning() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(place)
     assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_one_type_alias_has_one_meaning() -> None:
+    """A name such as `FloatArray = …` at the top of a module stands for nothing else, and for no class, elsewhere."""
+    meanings = defaultdict[str, set[str]](set)
+    for path in modules():
+        for node in parsed(path).body:
+            for name, meaning in defined_types(node):
+                meanings[name].add(meaning)
+    assert not {name: found for name, found in meanings.items() if len(found) > 1}
 
 
 def test_names_are_words_of_the_field() -> None:

@@ -34,7 +34,7 @@ class PolicyEvaluation(NamedTuple):
 
 
 class PassOutcome(NamedTuple):
-    """What a pass of the loop found out, which tells how well to evaluate in the next one."""
+    """The outcome of a pass of the loop, which tells how well to evaluate in the next one."""
 
     residual: Residual
     """Of the backup of the evaluated values."""

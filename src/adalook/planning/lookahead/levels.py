@@ -36,7 +36,7 @@ UNLIMITED = 2**62
 
 
 class Residual(NamedTuple):
-    """What one backup of v tells: extremes of T v − v and of T_π v − v as computed, and max|v|."""
+    """The residual of one backup of v: extremes of T v − v and of T_π v − v as computed, and max|v|."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
 
 
 class Searched(NamedTuple):
-    """What a lookahead did: the depth that each state looked to, and what that took."""
+    """The work of a lookahead: the depth that each state looked to, and what that took."""
 
     depth: IntArray  # (S,)
     max_depth: int
@@ -170,7 +170,7 @@ class Lookahead:
 
     @property
     def searched(self) -> Searched:
-        """What was done so far."""
+        """The work that was done so far."""
         roots, pairs = (LookaheadRoots(self._searched_levels),), self.wave_pairs + self._deepened_pairs
         if self._depth is None or self.level == 1:
             depth = _same_everywhere(self.level, self.mdp.num_states)

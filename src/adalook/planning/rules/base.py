@@ -53,7 +53,7 @@ class Method:
 
     @property
     def evaluation(self) -> EvaluatorFactory:
-        """How policies are evaluated: called with the model and the tolerance, it makes the evaluator of a solve."""
+        """The factory that, called with the model and the tolerance, makes the evaluator of a solve."""
         return ExactEvaluation
 
     def check(self, mdp: MDP) -> None:
