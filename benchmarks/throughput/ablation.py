@@ -35,7 +35,11 @@ OFF: dict[str, dict[str, dict[str, Any]]] = {
         "optimizer": {"accelerate": "network"},
         "all twins": {"accelerate": "none"},
     },
-    ALE: {"overlap": {"overlap": False}},
+    ALE: {
+        "network": {"accelerate": "none"},
+        "overlap": {"overlap": False},
+        "network and overlap": {"accelerate": "none", "overlap": False},
+    },
 }
 """By environment: what is switched off, and the settings that do so."""
 

@@ -104,6 +104,9 @@ class Learner:
         self.optimizer.step()
         return Update(loss.item(), chosen.mean().item())
 
+    def close(self) -> None:
+        """End the threads of a learner that has its own; this one has none."""
+
     def _tensor(self, array: np.ndarray[Any, Any]) -> Tensor:
         return torch.from_numpy(array).to(self._device)
 

@@ -59,10 +59,18 @@ class NatureTrunk(nn.Module):
         return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
 
     def _features(self, observations: Tensor) -> Tensor:
-        x = observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
+        return self.dense_features(self.convolved(observations)[-1].flatten(1))
+
+    def convolved(self, observations: Tensor) -> list[Tensor]:
+        """Return the pictures in [0, 1], and what each convolution makes of what comes before it, after its ReLU."""
+        layers = [observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)]
         for convolution in (self.conv1, self.conv2, self.conv3):
-            x = torch.relu_(convolution(x))
-        return torch.relu_(self.dense(x.flatten(1)))
+            layers.append(torch.relu_(convolution(layers[-1])))
+        return layers
+
+    def dense_features(self, convolved: Tensor) -> Tensor:
+        """Return features from what the convolutions made: (n, cells) -> (n, features)."""
+        return torch.relu_(self.dense(convolved))
 
 
 class MinAtarTrunk(nn.Module):
@@ -153,13 +161,6 @@ NETWORKS: dict[str, Callable[[Simulator, Config], nn.Module]] = {
 
 def build_network(sim: Simulator, config: Config, heads: Iterable[int], *, seed: int, device: torch.device) -> QNetwork:
     """Return a new network for a simulator: the trunk that the config names, and a head for each depth in `heads`."""
-    if config.network not in NETWORKS:
-        raise ArgumentError(
-            "config: there is no such network",
-            expected=f"one of {', '.join(NETWORKS)}",
-            got=repr(config.network),
-            remedy="register it in adalook.learning.networks.NETWORKS",
-        )
     trunk = NETWORKS[config.network](sim, config)
     return QNetwork(trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head).to(device)
 

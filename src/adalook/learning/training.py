@@ -210,6 +210,7 @@ class Trainer:
         """Close the environments and end the threads."""
         self.envs.close()
         self._executor.shutdown()
+        self.learner.close()
 
 
 Parameters = ParamSpec("Parameters")

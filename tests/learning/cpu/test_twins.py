@@ -12,34 +12,45 @@ import torch
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.cpu import accelerate_network, make_learner
-from adalook.learning.cpu.minatar import KERNELS, CompiledConvolution, MinAtarLearner, convolution_gradients, convolve
+from adalook.learning.cpu.backprop import (
+    KERNELS,
+    CompiledConvolution,
+    MinAtarLearner,
+    NatureLearner,
+    convolution_gradients,
+    convolve,
+)
 from adalook.learning.cpu.optimizers import CompiledRMSprop
 from adalook.learning.learner import Learner
-from adalook.learning.networks import MinAtarTrunk, MLPTrunk, QNetwork
+from adalook.learning.networks import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork
 from adalook.learning.presets import minatar
 from adalook.learning.replay.buffer import Batch
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 CPU = torch.device("cpu")
-SHAPE = (4, 10, 10)
+SHAPES = {"minatar": (4, 10, 10), "nature": (2, 44, 40)}
+TRUNKS = {"minatar": MinAtarTrunk, "nature": NatureTrunk}
 TWINS = ("none", "network", "optimizer", "all")
 
 
-def network(seed: int = 0, **options: Any) -> QNetwork:
-    return QNetwork(MinAtarTrunk(SHAPE, 32), (1, 2, 3), 3, seed=seed, **options)
+def network(seed: int = 0, trunk: str = "minatar") -> QNetwork:
+    return QNetwork(TRUNKS[trunk](SHAPES[trunk], 32), (1, 2, 3), 3, seed=seed)
 
 
-def learner(accelerate: str, **changes: Any) -> Learner:
+def learner(accelerate: str, trunk: str = "minatar", **changes: Any) -> Learner:
     config = dataclasses.replace(minatar(), accelerate=accelerate, shared_head=False, **changes)
-    nets = [accelerate_network(network(seed), config, CPU) for seed in (0, 8)]
+    nets = [accelerate_network(network(seed, trunk), config, CPU) for seed in (0, 8)]
     made = make_learner(*nets, config, CPU)
-    made.target.load_weights(network(8).weights())
+    made.target.load_weights(network(8, trunk).weights())
     return made
 
 
-def batch(rng: np.random.Generator, heads: list[int]) -> Batch:
-    n = len(heads)
-    observations, leaves = ((rng.random((n, *SHAPE)) < 0.1).astype(np.uint8) for _ in range(2))
+def batch(rng: np.random.Generator, heads: list[int], trunk: str = "minatar") -> Batch:
+    n, shape = len(heads), SHAPES[trunk]
+    if trunk == "minatar":
+        observations, leaves = ((rng.random((n, *shape)) < 0.1).astype(np.uint8) for _ in range(2))
+    else:
+        observations, leaves = (rng.integers(0, 256, (n, *shape)).astype(np.uint8) for _ in range(2))
     return Batch(
         observations,
         rng.integers(0, 3, n),
@@ -86,13 +97,14 @@ def test_cells_need_not_be_bits() -> None:
     assert torch.equal(trunk(numbers), plain)  # with gradients it is PyTorch's own
 
 
-@pytest.mark.parametrize("balance", [0.0, 0.7])
+@pytest.mark.parametrize("trunk", ["minatar", "nature"])
+@pytest.mark.parametrize("changes", [{}, {"head_balance": 0.7}, {"double": True, "overlap": True}])
 @pytest.mark.parametrize("accelerate", ["network", "optimizer", "all"])
-def test_updates_are_those_of_plain_pytorch(accelerate: str, balance: float) -> None:
+def test_updates_are_those_of_plain_pytorch(accelerate: str, changes: dict[str, Any], trunk: str) -> None:
     rng = np.random.default_rng(2)
-    plain, twin = learner("none", head_balance=balance), learner(accelerate, head_balance=balance)
+    plain, twin = learner("none", trunk, **changes), learner(accelerate, trunk, **changes)
     for heads in ([2] * 32, [1, 3, 3, 1, 3, 1, 1], [1, 2, 3] * 8):  # whatever room is kept fits the batch
-        data = batch(rng, heads)
+        data = batch(rng, heads, trunk)
         (expected,), (got,) = plain.update([data]), twin.update([data])
         assert got.loss == pytest.approx(expected.loss, rel=1e-4)
         assert got.mean_value == pytest.approx(expected.mean_value, rel=1e-3, abs=1e-6)
@@ -102,6 +114,7 @@ def test_updates_are_those_of_plain_pytorch(accelerate: str, balance: float) -> 
                 assert other.grad is None, name
             else:
                 torch.testing.assert_close(other.grad, weight.grad, atol=1e-5, rtol=1e-3, msg=name)
+    twin.close()
 
 
 def test_rmsprop_is_pytorchs_and_leaves_weights_without_gradient_alone() -> None:
@@ -126,14 +139,15 @@ def test_rmsprop_is_pytorchs_and_leaves_weights_without_gradient_alone() -> None
         assert np.array_equal(ours[name], before[name]) == name.startswith("heads.3")
 
 
+@pytest.mark.parametrize("trunk", ["minatar", "nature"])
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
 @pytest.mark.parametrize(("first", "second"), [("none", "all"), ("all", "none"), ("all", "all")])
-def test_a_run_may_move_between_a_twin_and_plain_pytorch(first: str, second: str, kind: str) -> None:
+def test_a_run_may_move_between_a_twin_and_plain_pytorch(first: str, second: str, kind: str, trunk: str) -> None:
     rng = np.random.default_rng(3)
-    here, there = learner(first, optimizer=kind), learner(second, optimizer=kind)
-    here.update([batch(rng, [1, 2, 1, 2]) for _ in range(3)])
+    here, there = (learner(accelerate, trunk, optimizer=kind) for accelerate in (first, second))
+    here.update([batch(rng, [1, 2, 1, 2], trunk) for _ in range(3)])
     there.load_state(here.state())
-    data = batch(rng, [1, 2, 3, 3])
+    data = batch(rng, [1, 2, 3, 3], trunk)
     (expected,), (got,) = here.update([data]), there.update([data])
     assert got.loss == pytest.approx(expected.loss, rel=1e-5)
     for name, weight in here.network.weights().items():
@@ -157,6 +171,22 @@ def test_the_config_chooses_the_twins(accelerate: str, kind: type, optimizer: ty
     assert type(made.optimizer) is optimizer
     compiled = isinstance(made.network.trunk.convolution, CompiledConvolution)  # type: ignore[union-attr]
     assert compiled == (kind is MinAtarLearner)
+
+
+@pytest.mark.parametrize(("accelerate", "kind"), [("none", Learner), ("optimizer", Learner), ("all", NatureLearner)])
+def test_the_nature_network_has_a_twin_of_the_learner(accelerate: str, kind: type) -> None:
+    assert type(learner(accelerate, "nature")) is kind
+
+
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
+def test_the_nature_network_learns_the_same_in_one_thread_or_two(optimizer: str) -> None:
+    rng = np.random.default_rng(4)
+    one, two = (learner("all", "nature", optimizer=optimizer, overlap=overlap) for overlap in (False, True))
+    data = [batch(rng, [1, 2, 3, 3] * 4, "nature") for _ in range(5)]
+    assert one.update(data) == two.update(data)
+    for name, weight in one.network.weights().items():
+        assert np.array_equal(two.network.weights()[name], weight), name
+    two.close()
 
 
 def test_other_networks_take_plain_pytorch() -> None:

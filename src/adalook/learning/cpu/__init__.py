@@ -1,7 +1,8 @@
 """Accelerated CPU twins of plain PyTorch code, and the one place where they are chosen.
 
     Config.accelerate   twin                                            equals
-    network             minatar.CompiledConvolution, MinAtarLearner     networks.MinAtarTrunk, learner.Learner
+    network             backprop.CompiledConvolution, MinAtarLearner    networks.MinAtarTrunk, learner.Learner
+                        backprop.NatureLearner                          learner.Learner, on the Nature network
     optimizer           optimizers.CompiledRMSprop                      torch.optim.RMSprop
 
 A twin equals its plain code up to rounding, which tests check, and stays only while it gains a fifth of the training
@@ -13,10 +14,13 @@ from __future__ import annotations
 import torch
 
 from adalook.learning.config import Config
-from adalook.learning.cpu.minatar import CompiledConvolution, MinAtarLearner
+from adalook.learning.cpu.backprop import CompiledConvolution, MinAtarLearner, NatureLearner
 from adalook.learning.cpu.optimizers import CompiledRMSprop
 from adalook.learning.learner import Learner
-from adalook.learning.networks import MinAtarTrunk, QNetwork
+from adalook.learning.networks import MinAtarTrunk, NatureTrunk, QNetwork
+
+LEARNERS: dict[type[torch.nn.Module], type[Learner]] = {MinAtarTrunk: MinAtarLearner, NatureTrunk: NatureLearner}
+"""The learner that is the twin of `Learner` for each trunk."""
 
 
 def accelerate_network(network: QNetwork, config: Config, device: torch.device) -> QNetwork:
@@ -28,9 +32,7 @@ def accelerate_network(network: QNetwork, config: Config, device: torch.device) 
 
 def make_learner(network: QNetwork, target: QNetwork, config: Config, device: torch.device) -> Learner:
     """Return a learner: plain PyTorch, or a twin of it where there is one and the config asks for it."""
-    kind: type[Learner] = Learner
-    if _wanted("network", config, device) and isinstance(network.trunk, MinAtarTrunk):
-        kind = MinAtarLearner
+    kind = LEARNERS.get(type(network.trunk), Learner) if _wanted("network", config, device) else Learner
     optimizers: dict[str, type[torch.optim.Optimizer]] = {}
     if _wanted("optimizer", config, device):
         optimizers["rmsprop"] = CompiledRMSprop
