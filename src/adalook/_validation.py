@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_origin, get_type_hints
@@ -118,6 +119,16 @@ def optional(validator: Validator) -> Validator:
 def text(expected: str) -> Validator:
     """Accept any text but the empty one."""
     return Validator(expected, _instance_of(str), bool)
+
+
+def matching(expected: str, pattern: str) -> Validator:
+    """Accept text that a regular expression matches as a whole.
+
+    >>> matching("cpu or cuda:N", "cpu|cuda:[0-9]+").validate("device", "banana")
+    Traceback (most recent call last):
+    adalook.errors.ArgumentError: device is wrong: expected cpu or cuda:N, got 'banana'.
+    """
+    return Validator(expected, _instance_of(str), lambda value: re.fullmatch(pattern, value) is not None)
 
 
 boolean = Validator("True or False", _instance_of(bool), lambda _: True)

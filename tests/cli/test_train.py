@@ -72,7 +72,7 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "0"], "num_envs is wrong"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--num-envs", "many"], "--num-envs"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "2"], "no fixed depth"),
-        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--device", "abacus"], "device cannot be used"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--device", "abacus"], "expected auto, cpu, cuda or cuda:N"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--network", "table"], "discrete observations"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--buffer-transitions", "10000000000"], "does not fit in memory"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--prior", "nowhere"], "is no run"),

@@ -185,6 +185,7 @@ def test_trees_deeper_than_the_memory_can_note_are_refused() -> None:
         ("train_shallow_heads", None),
         ("deepest_tree", 128),
         ("device", 5),
+        ("device", "banana"),
         ("prior", 5),
         ("prior", ""),
         ("network", ["mlp"]),

@@ -17,6 +17,7 @@ from adalook._validation import (
     fraction_above_zero,
     fraction_below_one,
     integer,
+    matching,
     non_negative,
     number_list,
     one_of,
@@ -28,6 +29,8 @@ from adalook.errors import ArgumentError
 Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
 Acceleration = Literal["all", "network", "optimizer", "none"]
+
+BUILT_IN_NETWORKS = ("nature", "minatar", "mlp", "table")
 
 DEEPEST = 127
 """No tree may be deeper: the replay buffer keeps heads and steps in a byte each."""
@@ -50,9 +53,7 @@ class Config:
     """Episodes are cut off after this many agent steps. That is a truncation: the last state keeps its value."""
 
     # The network
-    network: Annotated[str, text("the name of a network: nature, minatar, mlp, table or one that was registered")] = (
-        "minatar"
-    )
+    network: Annotated[str, text("the name of a network")] = "minatar"
     """nature: three convolutions, for Atari; minatar: one 3×3 convolution; mlp: two layers over a vector of numbers;
     table: an entry per state. More can be registered in `adalook.learning.networks.NETWORKS`."""
     hidden_units: Annotated[int, integer(min=1)] = 128
@@ -128,15 +129,16 @@ class Config:
     """Decay of the running mean of gradients (adam)."""
 
     # The machine
-    device: Annotated[str, text("text: auto, cpu or cuda")] = "auto"
-    """cpu, cuda, or auto: cuda where there is one."""
+    device: Annotated[str, matching("auto, cpu, cuda or cuda:N", "auto|cpu|cuda(:[0-9]+)?")] = "auto"
+    """cpu, cuda (cuda:1 is the second), or auto: cuda where there is one."""
     threads: Annotated[int, integer(min=1)] = 1
     """Threads of the network's arithmetic. Part of the run: another number gives other roundings."""
     accelerate: Annotated[Acceleration, one_of(*get_args(Acceleration))] = "all"
-    """Compiled twins of PyTorch code on the CPU: network (MinAtar's, forward and backward), optimizer (rmsprop), all or
-    none. Part of the run: other roundings."""
+    """Accelerated twins of PyTorch code on the CPU: network (MinAtar's and the Nature network's, see `overlap`),
+    optimizer (rmsprop), all or none. Part of the run: other roundings."""
     overlap: Annotated[bool, boolean] = False
-    """Act and learn at the same time, where there are cores for it. The results are the same, to the bit."""
+    """Act and learn at the same time, and compute gradients of the Nature network in two threads, where there are cores
+    for it. The results are the same, to the bit."""
     search_workers: Annotated[int, integer(min=0)] = 0
     """Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit."""
     compression: Annotated[Compression, one_of(*get_args(Compression))] = "auto"
@@ -145,6 +147,7 @@ class Config:
 
     def __post_init__(self) -> None:
         check_fields(self, "config")
+        _check_network(self.network)
         if self.head_balance > 0 and self.shared_head:
             raise ArgumentError(
                 "config: head_balance has no effect on one head for all depths",
@@ -182,3 +185,18 @@ class Config:
         if unknown:
             raise ArgumentError("config: there is no such setting", got=", ".join(sorted(map(str, unknown))))
         return cls(**plain)
+
+
+def _check_network(name: str) -> None:
+    """Raise unless a network has this name."""
+    if name in BUILT_IN_NETWORKS:
+        return
+    from adalook.learning.networks import NETWORKS  # which imports torch: not needed for those above
+
+    if name not in NETWORKS:
+        raise ArgumentError(
+            "config: there is no such network",
+            expected=f"one of {', '.join(NETWORKS)}",
+            got=repr(name),
+            remedy="register it in adalook.learning.networks.NETWORKS",
+        )

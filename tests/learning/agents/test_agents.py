@@ -299,3 +299,15 @@ def test_a_run_can_be_the_prior_of_another(tmp_path: Any) -> None:
 def test_a_depth_that_is_none_is_refused(depth: Any) -> None:
     with pytest.raises(ArgumentError, match="depth is wrong"):
         DQN(BREAKOUT, small_config(), depth=depth)
+
+
+@pytest.mark.parametrize("make", [QLDQN, lambda env, config: DQN(env, config, depth=2)])
+def test_n_steps_are_refused_by_agents_with_a_tree(make: Any) -> None:
+    with pytest.raises(ArgumentError, match="n_steps has no effect on an agent with a tree"):
+        make(BREAKOUT, small_config(n_steps=3))
+
+
+@pytest.mark.parametrize("kind", [DQN, QLDQN])
+def test_a_config_is_no_dict(kind: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"Pass al\.Config\(\.\.\.\)"):
+        kind(BREAKOUT, {"num_envs": 2})

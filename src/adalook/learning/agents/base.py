@@ -64,10 +64,17 @@ class Agent(ABC):
     """Chooses actions; set by subclasses."""
 
     def __init__(self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int) -> None:
-        self.env, self.config = env, config_for(env) if config is None else config
+        self.env, self.config = env, checked_config(env, config)
         self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.heads = tuple(heads)
+        if self.config.n_steps > 1 and max(self.heads) > 0:
+            raise ArgumentError(
+                "config: n_steps has no effect on an agent with a tree, whose returns are those to its leaves",
+                expected="n_steps=1",
+                got=self.config.n_steps,
+                remedy="leave n_steps to plain DQN, depth=0",
+            )
         self.sim = _simulator(env, self.config)
         self.device = find_device(self.config.device)
         self.network = self._new_network()
@@ -306,6 +313,17 @@ class Agent(ABC):
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
         agent.restore(newest)
         return agent
+
+
+def checked_config(env: Any, config: Config | None) -> Config:
+    """Return a config as it is, or the preset of an environment for None; raise for anything else."""
+    if config is None:
+        return config_for(env)
+    if not isinstance(config, Config):
+        raise ArgumentError(
+            "this is no config", expected="an al.Config, or None", got=repr(config), remedy="pass al.Config(...)"
+        )
+    return config
 
 
 def _simulator(env: Any, config: Config) -> Simulator:

@@ -21,11 +21,10 @@ import numpy as np
 from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
 from adalook.learning.acting import TreeActor
-from adalook.learning.agents.base import Agent
+from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
 from adalook.learning.depth import CostControlledShares, QuantileLookahead, least_depth, shares_by_depth
-from adalook.learning.presets import config_for
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 
@@ -43,7 +42,7 @@ class QLDQN(Agent):
     kind = "qldqn"
 
     def __init__(self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None) -> None:
-        config = config_for(env) if config is None else config
+        config = checked_config(env, config)
         if prior is not None:
             config = dataclasses.replace(config, prior=str(prior))
         super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed)  # step 1
