@@ -204,6 +204,7 @@ METHODS = {
     "limit zero": (lambda: al.solve(MAZE, max_iterations=0), "max_iterations"),
     "limit as float": (lambda: al.solve(MAZE, max_iterations=2.5), "max_iterations"),
     "time negative": (lambda: al.solve(MAZE, max_seconds=-1), "max_seconds"),
+    "keep states in words": (lambda: al.solve(MAZE, keep_states="no"), "keep_states is wrong: expected True or False"),
     "policy too short": (lambda: al.solve(MAZE, initial_policy=[0, 1]), "initial_policy"),
     "policy as floats": (lambda: al.solve(MAZE, initial_policy=PRIOR), "initial_policy"),
     "policy out of range": (

@@ -22,7 +22,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._interrupts import SignalGuard
-from adalook._validation import at_least_zero, integer, non_negative
+from adalook._validation import at_least_zero, boolean, integer, non_negative, optional
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
@@ -80,6 +80,7 @@ def solve(
     began = perf_counter()
     method = Auto() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
+    keep_states = optional(boolean).validate("keep_states", keep_states)
     line = ProgressLine(f"{method.name} on {mdp.num_states:,} states") if progress else None
     interrupt = SignalGuard((signal.SIGINT,), listen=False)
     with line or nullcontext(), interrupt:

@@ -84,6 +84,9 @@ class Agent(ABC):
         self._prediction_rng = np.random.default_rng([self.seed, 0])
         self._trainer: Trainer | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.env!r}, seed={self.seed}, step={self.step})"
+
     def _new_network(self) -> QNetwork:
         network = build_network(self.sim, self.config, self.heads, seed=self.seed, device=self.device)
         return accelerate_network(network, self.config, self.device)

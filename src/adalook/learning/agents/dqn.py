@@ -17,8 +17,8 @@ class DQN(Agent):
 
     >>> import adalook as al
     >>> agent = DQN(al.zoo.chain(n=4, discount=0.9), depth=1)
-    >>> agent.learn(steps=64).step
-    64
+    >>> agent.learn(steps=64)
+    DQN(MDP(6 states, 2 actions, discount 0.9, deterministic), seed=0, step=64)
     """
 
     kind = "dqn"
