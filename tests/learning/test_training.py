@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import adalook as al
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.training import EnvPool, NStepReturns
+from adalook.learning.training import SWITCH_SECONDS, EnvPool, NStepReturns, short_switch_interval
 from adalook.simulators.base import Transition
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -100,3 +102,16 @@ def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:
         assert len(next(rounds).updates) == (step > 20)
         copied = not np.array_equal(learner.target.weights()["trunk.conv.weight"], first)
         assert copied == (step == 25)
+
+
+def test_threads_take_short_turns_while_acting_and_learning_overlap() -> None:
+    before = sys.getswitchinterval()
+    first, second = short_switch_interval(), short_switch_interval()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)  # not in the order of a stack: two agents in two threads
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+    second.__exit__(None, None, None)
+    assert sys.getswitchinterval() == pytest.approx(before)
+    DQN(BREAKOUT, small_config(overlap=True), seed=0).learn(steps=8)
+    assert sys.getswitchinterval() == pytest.approx(before)
