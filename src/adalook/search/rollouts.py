@@ -91,7 +91,6 @@ class _Search:
     reference: float
     levels: list[Level] = field(default_factory=list)
     simulated: int = 0
-    seconds: float = 0.0
     status: SearchStatus = SearchStatus.DONE
     # The rollout at hand
     node: _Node | None = None
