@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import adalook as al
+from benchmarks.planning import families
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,59 @@ class Case:
 CASES = (
     Case("maze-100", "maze", {"size": 100, "discount": 0.999}, goal=10.0, quick=True),
     Case("maze-300", "maze", {"size": 300, "discount": 0.999}, goal=10.0),
-    Case("garnet-10k", "garnet", {"num_states": 10_000, "discount": 0.95}, goal=1.0, quick=True),
-    Case("garnet-1m", "garnet", {"num_states": 1_000_000, "discount": 0.99}, goal=1.5),
-    Case("frozenlake-200", "frozenlake", {"size": 200, "discount": 0.99}, goal=1.0),
-    Case("taxi-rainy", "taxi", {"discount": 0.99}, goal=1.0, quick=True),
-    Case("forest-1k", "forest", {"num_states": 1_000, "discount": 0.99}, goal=1.0, quick=True),
-    Case("forest-100k", "forest", {"num_states": 100_000, "discount": 0.99}, goal=1.0),
+    Case("garnet-10k", "garnet", {"num_states": 10_000, "discount": 0.95}, goal=2.0, quick=True),
+    Case("garnet-1m", "garnet", {"num_states": 1_000_000, "discount": 0.99}, goal=2.0),
+    Case("frozenlake-50", "frozenlake", {"size": 50, "discount": 0.99}, goal=2.0),
+    Case("frozenlake-200", "frozenlake", {"size": 200, "discount": 0.99}, goal=2.0),
+    Case("taxi-rainy", "taxi", {"discount": 0.99}, goal=2.0, quick=True),
+    Case("forest-1k", "forest", {"num_states": 1_000, "discount": 0.99}, goal=2.0, quick=True),
+    Case("forest-100k", "forest", {"num_states": 100_000, "discount": 0.99}, goal=2.0),
+    Case("queue-5k", "queue", {"num_states": 5_000, "discount": 0.9999}, goal=2.0, quick=True),
+    Case("queue-100k", "queue", {"num_states": 100_000, "discount": 0.9999}, goal=2.0),
+    Case("slippery-100", "slippery", {"size": 100, "discount": 0.999}, goal=2.0),
+    Case("slippery-300", "slippery", {"size": 300, "discount": 0.999}, goal=3.0),
+    Case("lattice-15", "lattice", {"side": 15, "slip": 0.2, "discount": 0.99}, goal=2.0),
+    Case("lattice-45", "lattice", {"side": 45, "slip": 0.2, "discount": 0.995}, goal=2.0),
+    Case("dense-300", "dense", {"num_states": 300, "num_actions": 8, "discount": 0.95}, goal=2.0, quick=True),
+    Case("dense-1k", "dense", {"num_states": 1_000, "num_actions": 12, "discount": 0.99}, goal=2.0),
+    Case("actions-200", "many_actions", {"num_states": 200, "num_actions": 50, "discount": 0.95}, goal=2.0, quick=True),
+    Case("actions-500", "many_actions", {"num_states": 500, "num_actions": 100, "discount": 0.99}, goal=2.0),
+    Case("layered-5k", "layered", {"layers": 50, "width": 100, "discount": 0.99}, goal=4.0, quick=True),
+    Case("layered-100k", "layered", {"layers": 100, "width": 1_000, "discount": 0.99}, goal=4.0),
+    Case("dag-5k", "shuffled_dag", {"num_states": 5_000, "discount": 0.99}, goal=2.0),
+    Case("dag-200k", "shuffled_dag", {"num_states": 200_000, "discount": 0.999}, goal=2.0),
+    Case("transient-4k", "transient", {"num_states": 4_000, "classes": 4, "discount": 0.99}, goal=2.0),
+    Case("transient-200k", "transient", {"num_states": 200_000, "classes": 40, "discount": 0.999}, goal=2.0),
+    Case("option-100", "option", {"steps": 100, "discount": 0.999}, goal=2.0),
+    Case("option-600", "option", {"steps": 600, "discount": 0.9999}, goal=2.0),
+    Case("blocks-5k", "blocks", {"num_blocks": 50, "size": 100, "discount": 0.9995}, goal=2.0),
+    Case("blocks-100k", "blocks", {"num_blocks": 500, "size": 200, "discount": 0.9995}, goal=2.0),
+    Case("pendulum-50", "pendulum", {"side": 50, "discount": 0.99}, goal=2.0),
+    Case("pendulum-200", "pendulum", {"side": 200, "discount": 0.99}, goal=2.0),
+    Case("car-50", "mountain_car", {"side": 50, "discount": 0.99}, goal=2.0),
+    Case("car-200", "mountain_car", {"side": 200, "discount": 0.999}, goal=2.0),
+    Case("inventory-50", "inventory", {"capacity": 50, "demand": 12.0, "discount": 0.99}, goal=2.0),
+    Case("inventory-300", "inventory", {"capacity": 300, "demand": 60.0, "discount": 0.995}, goal=2.0),
+    Case("replacement-1k", "replacement", {"num_states": 1_000, "discount": 0.99}, goal=2.0),
+    Case("replacement-100k", "replacement", {"num_states": 100_000, "discount": 0.9999}, goal=2.0),
+    Case("gambler-1k", "gambler", {"goal": 1_000, "num_actions": 20, "discount": 0.9999}, goal=2.0),
+    Case("gambler-50k", "gambler", {"goal": 50_000, "num_actions": 20, "discount": 0.9999}, goal=2.0),
+    Case("rental-10", "car_rental", {"cars": 10, "discount": 0.9}, goal=2.0),
+    Case("rental-20", "car_rental", {"cars": 20, "discount": 0.95}, goal=2.0),
+    Case("tandem-40", "tandem", {"size": 40, "discount": 0.999}, goal=2.0),
+    Case("tandem-200", "tandem", {"size": 200, "discount": 0.999}, goal=2.0),
+    Case("swim-1k", "river_swim", {"num_states": 1_000, "discount": 0.9999}, goal=2.0),
+    Case("swim-100k", "river_swim", {"num_states": 100_000, "discount": 0.99999}, goal=2.0),
+    Case("lazy-3k", "lazy", {"num_states": 3_000, "stay": 0.95, "discount": 0.999}, goal=2.0),
+    Case("lazy-100k", "lazy", {"num_states": 100_000, "stay": 0.95, "discount": 0.999}, goal=2.0),
+    Case("web-5k", "web", {"num_states": 5_000, "discount": 0.99}, goal=2.0),
+    Case("web-200k", "web", {"num_states": 200_000, "discount": 0.99}, goal=2.0),
+    Case("restart-200", "restart", {"num_states": 200, "discount": 0.99}, goal=2.0),
+    Case("restart-1k", "restart", {"num_states": 1_000, "discount": 0.99}, goal=2.0),
+    Case("admission-1k", "admission", {"classes": 5, "room": 200, "discount": 0.999}, goal=2.0),
+    Case("admission-20k", "admission", {"classes": 10, "room": 2_000, "discount": 0.9999}, goal=2.0),
+    Case("band-5k", "band", {"num_states": 5_000, "width": 10, "discount": 0.999}, goal=2.0),
+    Case("band-200k", "band", {"num_states": 200_000, "width": 50, "discount": 0.999}, goal=2.0),
 )
 
 
@@ -83,11 +133,34 @@ def build(spec: dict[str, Any]) -> al.MDP:
 
 def tiny(spec: dict[str, Any]) -> al.MDP:
     """A small model of the same kind, to compile on."""
-    small = {
+    small: dict[str, dict[str, Any]] = {
         "maze": {"size": 12},
         "garnet": {"num_states": 50},
         "forest": {"num_states": 10},
         "frozenlake": {"size": 4},
+        "queue": {"num_states": 50},
+        "slippery": {"size": 8},
+        "lattice": {"side": 4},
+        "dense": {"num_states": 20, "num_actions": 3},
+        "many_actions": {"num_states": 20, "num_actions": 5},
+        "layered": {"layers": 4, "width": 10},
+        "shuffled_dag": {"num_states": 50},
+        "transient": {"num_states": 60, "classes": 2},
+        "option": {"steps": 8},
+        "blocks": {"num_blocks": 3, "size": 10},
+        "pendulum": {"side": 8},
+        "mountain_car": {"side": 8},
+        "inventory": {"capacity": 8, "demand": 3.0},
+        "replacement": {"num_states": 20},
+        "gambler": {"goal": 20, "num_actions": 3},
+        "car_rental": {"cars": 3},
+        "tandem": {"size": 6},
+        "river_swim": {"num_states": 10},
+        "lazy": {"num_states": 30},
+        "web": {"num_states": 50},
+        "restart": {"num_states": 10},
+        "admission": {"classes": 3, "room": 5},
+        "band": {"num_states": 60, "width": 3},
     }
     return build({**spec, **small.get(spec["kind"], {})})
 
@@ -118,10 +191,51 @@ def _taxi(discount: float) -> al.MDP:
     return al.MDP.from_gymnasium(gymnasium.make("Taxi-v4", is_rainy=True), discount)
 
 
+def _slippery(size: int, discount: float) -> al.MDP:
+    return al.zoo.gridworld(size, size, slip=0.2, seed=0, discount=discount, holes=0.02)
+
+
+def _inventory(capacity: int, demand: float, discount: float) -> al.MDP:
+    """The zoo's, with what is not offered there at a price that nobody pays: the peers are fed full models only."""
+    mdp = al.zoo.inventory(capacity, demand, discount=discount)
+    order = np.minimum(np.arange(capacity + 1), capacity - np.arange(capacity + 1)[:, None])
+    rewards = np.where(mdp.offered, mdp.rewards, -1e3)
+    codes = np.take_along_axis(mdp.codes, order, axis=1)
+    return al.MDP._adopt(rewards, codes, mdp.rows, discount)
+
+
 BUILDERS: dict[str, Callable[..., al.MDP]] = {
     "maze": _maze,
     "garnet": _garnet,
     "forest": _forest,
     "frozenlake": _frozenlake,
     "taxi": _taxi,
+    "slippery": _slippery,
+    "inventory": _inventory,
+    "queue": al.zoo.queue,
+    "layered": al.zoo.layered,
+    "blocks": al.zoo.blocks,
+    **{
+        family.__name__: family
+        for family in (
+            families.admission,
+            families.band,
+            families.car_rental,
+            families.dense,
+            families.gambler,
+            families.lattice,
+            families.lazy,
+            families.many_actions,
+            families.mountain_car,
+            families.option,
+            families.pendulum,
+            families.replacement,
+            families.restart,
+            families.river_swim,
+            families.shuffled_dag,
+            families.tandem,
+            families.transient,
+            families.web,
+        )
+    },
 }

@@ -21,7 +21,7 @@ BAD = {
     "unknown scheme": (["solve", "ftp:maze"], "ftp:maze"),
     "no model file": (["solve", __file__], ".npz"),
     "directory": (["solve", "."], ".npz"),
-    "unknown animal": (["solve", "zoo:lake"], "garnet, gridworld, maze"),
+    "unknown animal": (["solve", "zoo:lake"], "garnet, gridworld, inventory, layered, maze"),
     "unknown parameter": (["solve", "zoo:maze?sise=3"], "size, seed, discount"),
     "no whole number": (["solve", "zoo:maze?size=3.5"], "3.5"),
     "value out of range": (["solve", "zoo:maze?size=3"], ">= 5"),

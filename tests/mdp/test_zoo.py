@@ -79,3 +79,35 @@ def test_forest_and_grid_have_their_textbook_answers():
     np.testing.assert_allclose(al.solve(mdp).values, v, atol=1e-8)
     straight = al.zoo.gridworld(1, 5, slip=0.0, holes=0.0, discount=0.5)
     np.testing.assert_allclose(al.solve(straight).values, [0.125, 0.25, 0.5, 1.0, 0.0], atol=1e-9)
+
+
+def test_a_queue_moves_by_one_customer():
+    mdp = al.zoo.queue(6, 3, discount=0.9)
+    assert mdp.transition_row(2, 0)[0].tolist() == [1, 2, 3]
+    np.testing.assert_allclose(mdp.transition_row(2, 2)[1], [0.5, 0.2, 0.3])
+    np.testing.assert_allclose(mdp.transition_row(5, 0)[1], [0.1, 0.9])
+    np.testing.assert_allclose(mdp.rewards[3], [-0.5 - 0.01, -0.5 - 0.09, -0.5 - 0.25])
+
+
+def test_a_stock_sells_what_is_asked_for():
+    mdp = al.zoo.inventory(capacity=2, demand=1.0, discount=0.9)
+    none, one = np.exp(-1.0), np.exp(-1.0)
+    assert mdp.offered.tolist() == [[True, True, True], [True, True, False], [True, False, False]]
+    np.testing.assert_allclose(mdp.transition_row(0, 2)[1], [1 - none - one, one, none])
+    np.testing.assert_allclose(mdp.transition_row(1, 0)[1], [1 - none, none])
+    assert mdp.rewards[0, 0] == 0.0
+    np.testing.assert_allclose(mdp.rewards[1, 0], 5 * (1 - none) - 0.1 * none)
+
+
+def test_layers_lead_on():
+    mdp = al.zoo.layered(layers=5, width=7, num_actions=2, seed=3)
+    for s in range(mdp.num_states):
+        for a in range(2):
+            assert set(mdp.transition_row(s, a)[0] // 7) == {min(s // 7 + 1, 4)}
+
+
+def test_blocks_are_left_rarely():
+    mdp = al.zoo.blocks(4, 10, coupling=0.01, seed=2)
+    for s in range(mdp.num_states):
+        successors, chances = mdp.transition_row(s, 1)
+        assert chances[successors // 10 == s // 10].sum() >= 0.99 - 1e-12

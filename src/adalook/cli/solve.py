@@ -27,7 +27,8 @@ class SolveCommand:
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with chain, forest, garnet, gridworld or maze, such as
+    """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with blocks, chain, forest, garnet, gridworld, inventory,
+    layered, maze or queue, such as
     'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
     read & and ? otherwise."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adalook._validation import finite, fraction, integer
+from adalook._validation import at_least_zero, finite, fraction, integer
 from adalook.errors import ArgumentError
 from adalook.mdp.checks import checked_discount
 from adalook.mdp.layout import Layout
@@ -197,6 +197,115 @@ def gridworld(
     return MDP.from_function(fn, n, 4, discount, layout=layout)
 
 
+def queue(num_states: int = 100, num_actions: int = 5, discount: float = 0.99) -> MDP:
+    """Return a queue whose service rate is controlled; the state is the number of customers.
+
+    In each period a customer arrives with probability 0.3, or one is served with a probability from 0.1 to 0.5 by the
+    action. Waiting costs the queue's length over its capacity, the server the square of its speed.
+
+    >>> import adalook as al
+    >>> al.solve(al.zoo.queue(100)).policy[[0, 10, 50]]
+    array([0, 3, 4], dtype=int32)
+    """
+    n = integer(min=2).validate("num_states", num_states)
+    speed = np.linspace(0.1, 0.5, integer(min=1).validate("num_actions", num_actions))
+    arrival = 0.3
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        more, less = np.minimum(states + 1, n - 1), np.maximum(states - 1, 0)
+        successors = np.repeat(np.stack([less, states, more], axis=1)[:, None, :], len(speed), axis=1)
+        chances = np.stack([speed, 1.0 - arrival - speed, np.full_like(speed, arrival)], axis=1)
+        rewards = -states[:, None] / n - speed**2
+        return rewards, successors, np.broadcast_to(chances, successors.shape)
+
+    return MDP.from_function(fn, n, len(speed), discount)
+
+
+def inventory(capacity: int = 20, demand: float = 5.0, discount: float = 0.95) -> MDP:
+    """Return a stock of up to `capacity` items: order some every morning, sell what a random demand asks for.
+
+    The action is the number of items ordered, which arrive at once; what exceeds the capacity is never offered. The
+    demand is Poisson with mean `demand`. An item costs 2, an order 4 more, a sale earns 5, and each item kept 0.1.
+
+    >>> import adalook as al
+    >>> int(al.solve(al.zoo.inventory()).policy[0])
+    17
+    """
+    n = integer(min=1).validate("capacity", capacity) + 1
+    mean = at_least_zero.validate("demand", demand)
+    asked = np.exp(-mean) * np.cumprod(np.concatenate([[1.0], mean / np.arange(1.0, n - 1)]))
+    asked = np.append(asked, max(0.0, 1.0 - asked.sum()))[:n]  # the last: as many as there can be, or more
+    asked /= asked.sum()
+    stock, order = np.divmod(np.arange(n * n), n)
+    level = np.minimum(stock + order, n - 1)
+    sold = np.minimum(np.arange(n), level[:, None])
+    chances = np.zeros((n * n, n))
+    np.add.at(chances, (np.arange(n * n)[:, None], level[:, None] - sold), asked)
+    rewards = 5.0 * sold @ asked - 2.0 * order - 4.0 * (order > 0) - 0.1 * (level - sold @ asked)
+    offered = (stock + order < n).reshape(n, n)
+    return MDP(rewards.reshape(n, n), chances.reshape(n, n, n), discount, mask=offered)
+
+
+def layered(
+    layers: int = 20, width: int = 50, num_actions: int = 4, branching: int = 3, seed: int = 0, discount: float = 0.99
+) -> MDP:
+    """Return a random model in layers: every move leads to the next layer, those of the last one stay within it.
+
+    >>> import adalook as al
+    >>> al.zoo.layered(layers=10, width=30).num_states
+    300
+    """
+    layers, width = integer(min=1).validate("layers", layers), integer(min=1).validate("width", width)
+    actions = integer(min=1).validate("num_actions", num_actions)
+    branching = integer(min=1).validate("branching", branching)
+    rng = np.random.default_rng(integer(min=0).validate("seed", seed))
+    n = layers * width
+    rewards = rng.standard_normal((n, actions))
+    within = rng.integers(width, size=(n, actions, branching))
+    weights = rng.exponential(size=within.shape)
+    weights /= weights.sum(axis=2, keepdims=True)
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ahead = np.minimum(states // width + 1, layers - 1) * width
+        return rewards[states], ahead[:, None, None] + within[states], weights[states]
+
+    return MDP.from_function(fn, n, actions, discount)
+
+
+def blocks(
+    num_blocks: int = 20,
+    size: int = 50,
+    num_actions: int = 4,
+    coupling: float = 0.001,
+    seed: int = 0,
+    discount: float = 0.99,
+) -> MDP:
+    """Return a nearly decomposable random model: moves stay within their block, and leave it with a small probability.
+
+    >>> import adalook as al
+    >>> al.zoo.blocks(10, 30).num_states
+    300
+    """
+    num_blocks, size = integer(min=1).validate("num_blocks", num_blocks), integer(min=1).validate("size", size)
+    actions = integer(min=1).validate("num_actions", num_actions)
+    coupling = fraction.validate("coupling", coupling)
+    rng = np.random.default_rng(integer(min=0).validate("seed", seed))
+    n = num_blocks * size
+    rewards = rng.standard_normal((n, actions))
+    within = rng.integers(size, size=(n, actions, 3))
+    outside = rng.integers(n, size=(n, actions, 1))
+    weights = rng.exponential(size=within.shape)
+    weights *= (1.0 - coupling) / weights.sum(axis=2, keepdims=True)
+
+    def fn(states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        start = (states // size * size)[:, None, None]
+        successors = np.concatenate([start + within[states], outside[states]], axis=2)
+        leave = np.full((len(states), actions, 1), coupling)
+        return rewards[states], successors, np.concatenate([weights[states], leave], axis=2)
+
+    return MDP.from_function(fn, n, actions, discount)
+
+
 def _four_rooms(size: int) -> np.ndarray:
     """Return the walls (size, size): a border, a cross in the middle and two doors in each of its bars."""
     walls = np.zeros((size, size), bool)
@@ -207,4 +316,4 @@ def _four_rooms(size: int) -> np.ndarray:
     return walls
 
 
-__all__ = ["chain", "forest", "garnet", "gridworld", "maze"]
+__all__ = ["blocks", "chain", "forest", "garnet", "gridworld", "inventory", "layered", "maze", "queue"]

@@ -1,0 +1,297 @@
+"""Model families of the planning benchmark beyond those of `al.zoo`: one function each, from sizes and a discount.
+
+What solvers find hard differs from family to family: slow mixing (walks, grids, lazy moves), dense rows, many actions,
+acyclic parts, several time scales, rows that many states share. Numbers are drawn with fixed seeds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import adalook as al
+
+Array = np.ndarray[Any, Any]
+
+
+def dense(num_states: int, num_actions: int, discount: float) -> al.MDP:
+    """Every state can follow every state: rows of exponential weights."""
+    rng = np.random.default_rng(0)
+    weights = rng.exponential(size=(num_states, num_actions, num_states))
+    weights /= weights.sum(axis=2, keepdims=True)
+    return al.MDP(rng.standard_normal((num_states, num_actions)), weights, discount)
+
+
+def many_actions(num_states: int, num_actions: int, discount: float) -> al.MDP:
+    """Many actions, each of which leads to a random half of the states."""
+    rng = np.random.default_rng(0)
+    shape = (num_states, num_actions, num_states)
+    weights = rng.exponential(size=shape) * (rng.random(shape) < 0.5)
+    weights[..., 0] += 1e-3
+    weights /= weights.sum(axis=2, keepdims=True)
+    return al.MDP(rng.standard_normal(shape[:2]), weights, discount)
+
+
+def lattice(side: int, slip: float, discount: float) -> al.MDP:
+    """A cube of cells with six slippery moves, a random cost per cell, and one corner that pays."""
+    n = side**3
+    rng = np.random.default_rng(0)
+    cost = -rng.random(n)
+    moves = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]])
+
+    def fn(states: Array) -> tuple[Array, Array, Array]:
+        place = np.stack(np.unravel_index(states, (side,) * 3), axis=1)
+        moved = np.clip(place[:, None, :] + moves, 0, side - 1)
+        ahead = np.ravel_multi_index(tuple(np.moveaxis(moved, 2, 0)), (side,) * 3)
+        others = [[a, *(b for b in range(6) if b // 2 != a // 2)] for a in range(6)]
+        chances = np.broadcast_to([1.0 - slip, *[slip / 4] * 4], (len(states), 6, 5))
+        return np.repeat(np.where(states == n - 1, 5.0, cost[states])[:, None], 6, 1), ahead[:, others], chances
+
+    return al.MDP.from_function(fn, n, 6, discount)
+
+
+def lazy(num_states: int, stay: float, discount: float) -> al.MDP:
+    """A random model whose every move stays in place with a large probability: two time scales."""
+    rng = np.random.default_rng(0)
+    successors = rng.integers(num_states, size=(num_states, 3, 5))
+    successors[..., 0] = np.arange(num_states)[:, None]
+    chances = rng.dirichlet(np.ones(4), size=(num_states, 3)) * (1.0 - stay)
+    chances = np.concatenate([np.full((num_states, 3, 1), stay), chances], axis=2)
+    rewards = rng.standard_normal((num_states, 3))
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 3, discount)
+
+
+def web(num_states: int, discount: float) -> al.MDP:
+    """A random model with a few states that most others lead to, as links of the web do."""
+    rng = np.random.default_rng(0)
+    successors = (num_states * rng.power(0.3, size=(num_states, 4, 8))).astype(int)
+    chances = rng.dirichlet(np.ones(8), size=(num_states, 4))
+    rewards = rng.standard_normal((num_states, 4))
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 4, discount)
+
+
+def restart(num_states: int, discount: float) -> al.MDP:
+    """A ring to walk along either way, slipping, on which every move may be sent back to a random state."""
+    rng = np.random.default_rng(0)
+    rewards = rng.standard_normal((num_states, 2))
+    everywhere = np.full(num_states, 1.0 / num_states)
+    walk = 0.9 * np.eye(num_states)
+    steps = np.stack([np.roll(walk, 1, 1) + np.roll(walk, -1, 1) / 18, np.roll(walk, -1, 1)], axis=1)
+    steps[:, 1] += 0.05 * np.eye(num_states)
+    steps += (1.0 - steps.sum(axis=2, keepdims=True)) * everywhere
+    return al.MDP(rewards, steps, discount)
+
+
+def shuffled_dag(num_states: int, discount: float) -> al.MDP:
+    """An acyclic model of a few sinks whose states are numbered at random."""
+    rng = np.random.default_rng(0)
+    place = rng.permutation(num_states)  # place[i]: the number of the i-th state in topological order
+    rank = np.empty(num_states, int)
+    rank[place] = np.arange(num_states)
+    rewards = rng.standard_normal((num_states, 4))
+    chances = rng.dirichlet(np.ones(3), size=(num_states, 4))
+    jump = rng.geometric(20 / num_states, size=(num_states, 4, 3))
+    ahead = np.minimum(rank[:, None, None] + jump, num_states - 1)
+    successors = place[ahead]
+    rewards[place[-1]] = 0.0
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 4, discount)
+
+
+def option(steps: int, discount: float) -> al.MDP:
+    """Optimal stopping, an American put on a binomial tree: hold or exercise at every node of the tree."""
+    time, ups = np.tril_indices(steps)
+    n = len(time) + 1
+    price = 100.0 * np.exp(0.3 / np.sqrt(steps) * (2.0 * ups - time))
+    number = np.full((steps + 1, steps + 1), n - 1)
+    number[time, ups] = np.arange(n - 1)
+    rewards = np.zeros((n, 2))
+    rewards[:-1, 1] = np.maximum(0.0, 100.0 - price)
+    successors = np.full((n, 2, 2), n - 1)
+    successors[:-1, 0, 0], successors[:-1, 0, 1] = number[time + 1, ups], number[time + 1, ups + 1]
+    chances = np.broadcast_to([[0.49, 0.51], [1.0, 0.0]], (n, 2, 2))
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 2, discount)
+
+
+def gambler(goal: int, num_actions: int, discount: float) -> al.MDP:
+    """The gambler's problem: stake some of one's capital on a coin that is worse than fair."""
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        stake = np.minimum(1 + np.arange(num_actions), np.minimum(s, goal - s)[:, None])
+        stake = np.where((s == goal)[:, None], 0, stake)
+        ends = np.stack([s[:, None] + stake, s[:, None] - stake], axis=2)
+        chances = np.broadcast_to([0.4, 0.6], ends.shape)
+        pays = 0.4 * ((ends[..., 0] == goal) & (s != goal)[:, None])
+        return pays, ends, chances
+
+    return al.MDP.from_function(fn, goal + 1, num_actions, discount)
+
+
+def replacement(num_states: int, discount: float) -> al.MDP:
+    """A machine that wears out by random jumps; keep it, overhaul it, or buy a new one."""
+    wear = np.array([0.3, 0.3, 0.2, 0.1, 0.05, 0.05])
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        steps = np.arange(len(wear))
+        keep = np.minimum(s[:, None] + steps, num_states - 1)
+        overhaul = np.minimum((s // 2)[:, None] + steps, num_states - 1)
+        new = np.broadcast_to(steps, keep.shape)
+        cost = s / num_states
+        rewards = np.stack([-(cost**2) * 10.0, -2.0 - cost, np.full(len(s), -5.0)], axis=1)
+        return rewards, np.stack([keep, overhaul, new], axis=1), np.broadcast_to(wear, (len(s), 3, len(wear)))
+
+    return al.MDP.from_function(fn, num_states, 3, discount)
+
+
+def car_rental(cars: int, discount: float) -> al.MDP:
+    """Sutton and Barto's two car lots, with up to `cars` in each; move up to five overnight."""
+    counts = np.arange(cars + 1)
+
+    def poisson(mean: float) -> Array:
+        chance = np.exp(-mean) * np.cumprod(np.concatenate([[1.0], mean / np.arange(1.0, 2 * cars + 2)]))
+        return chance / chance.sum()
+
+    def lot(requests: float, returns: float) -> tuple[Array, Array]:
+        ahead, rented = np.zeros((cars + 1, cars + 1)), np.zeros(cars + 1)
+        asked, back = poisson(requests), poisson(returns)
+        for have in counts:
+            served = np.minimum(np.arange(len(asked)), have)
+            rented[have] = asked @ served
+            for count, chance in zip(served, asked, strict=True):
+                np.add.at(ahead[have], np.minimum(have - count + np.arange(len(back)), cars), chance * back)
+        return ahead, rented
+
+    (first, rent_one), (second, rent_two) = lot(3.0, 3.0), lot(4.0, 2.0)
+    moves = np.arange(-5, 6)
+    one, two = np.divmod(np.arange((cars + 1) ** 2), cars + 1)
+    left = np.clip(one[:, None] - moves, 0, cars)
+    right = np.clip(two[:, None] + moves, 0, cars)
+    rewards = 10.0 * (rent_one[left] + rent_two[right]) - 2.0 * np.abs(moves)
+    rows = [np.kron(first[a], second[b]) for a, b in zip(left.ravel(), right.ravel(), strict=True)]
+    table = np.array(rows).reshape(len(one), len(moves), -1)
+    table[table < 1e-14] = 0.0
+    table /= table.sum(axis=2, keepdims=True)
+    return al.MDP(rewards, table, discount)
+
+
+def tandem(size: int, discount: float) -> al.MDP:
+    """Two queues in a row: the service rate of each is chosen, customers leave the first for the second."""
+    arrive, slow, fast = 0.3, 0.25, 0.35
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        one, two = np.divmod(s, size)
+        rates = np.array([[a, b] for a in (slow, fast) for b in (slow, fast)])
+        more = np.minimum(one + 1, size - 1) * size + two
+        moved = np.where((one > 0) & (two < size - 1), s - size + 1, s)
+        left = np.where(two > 0, s - 1, s)
+        successors = np.repeat(np.stack([more, moved, left, s], axis=1)[:, None, :], 4, 1)
+        chances = np.empty((len(s), 4, 4))
+        chances[..., 0], chances[..., 1], chances[..., 2] = arrive, rates[:, 0], rates[:, 1]
+        chances[..., 3] = 1.0 - chances[..., :3].sum(axis=2)
+        price = 5.0 * (rates == fast).sum(axis=1)
+        return -(one + two)[:, None] / size * 10.0 - price, successors, chances
+
+    return al.MDP.from_function(fn, size * size, 4, discount)
+
+
+def river_swim(num_states: int, discount: float) -> al.MDP:
+    """A river to swim up against its current, for a large reward at the far end and a small one at the near end."""
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        down, up = np.maximum(s - 1, 0), np.minimum(s + 1, num_states - 1)
+        successors = np.stack([np.stack([down, down, down], 1), np.stack([down, s, up], 1)], axis=1)
+        chances = np.broadcast_to([[1.0, 0.0, 0.0], [0.05, 0.6, 0.35]], successors.shape)
+        return np.stack([0.005 * (s == 0), 1.0 * (s == num_states - 1)], axis=1), successors, chances
+
+    return al.MDP.from_function(fn, num_states, 2, discount)
+
+
+def pendulum(side: int, discount: float) -> al.MDP:
+    """A pendulum to swing up by five torques, on a grid of angles and speeds with bilinear interpolation."""
+    angles, speeds = np.linspace(-np.pi, np.pi, side, endpoint=False), np.linspace(-8.0, 8.0, side)
+    torques = np.linspace(-2.0, 2.0, 5)
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        angle, speed = angles[s // side][:, None], speeds[s % side][:, None]
+        rewards = -(angle**2 + 0.1 * speed**2 + 0.001 * torques**2)
+        faster = np.clip(speed + 0.05 * (15.0 * np.sin(angle) + 3.0 * torques), -8.0, 8.0)
+        turned = (angle + 0.05 * faster + np.pi) % (2.0 * np.pi)
+        return (rewards, *_bilinear(turned / (2.0 * np.pi) * side, (faster + 8.0) / 16.0 * (side - 1), side, True))
+
+    return al.MDP.from_function(fn, side * side, 5, discount)
+
+
+def mountain_car(side: int, discount: float) -> al.MDP:
+    """The mountain car, on a grid of positions and speeds with bilinear interpolation; the top is left never."""
+    places, speeds = np.linspace(-1.2, 0.6, side), np.linspace(-0.07, 0.07, side)
+    pushes = np.array([-1.0, 0.0, 1.0])
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        place, speed = places[s // side][:, None], speeds[s % side][:, None]
+        top = np.broadcast_to(place >= 0.5, (len(s), 3))
+        faster = np.clip(speed + 0.001 * pushes - 0.0025 * np.cos(3.0 * place), -0.07, 0.07)
+        moved = np.clip(place + faster, -1.2, 0.6)
+        faster = np.where(moved <= -1.2, 0.0, faster)
+        successors, chances = _bilinear((moved + 1.2) / 1.8 * (side - 1), (faster + 0.07) / 0.14 * (side - 1), side)
+        successors = np.where(top[..., None], s[:, None, None], successors)
+        return np.where(top, 0.0, -1.0), successors, chances
+
+    return al.MDP.from_function(fn, side * side, 3, discount)
+
+
+def _bilinear(x: Array, y: Array, side: int, round_about: bool = False) -> tuple[Array, Array]:
+    """The four grid points around each (x, y), in units of the grid, and their weights."""
+    left = np.floor(x).astype(int) if round_about else np.clip(np.floor(x).astype(int), 0, side - 2)
+    below = np.clip(np.floor(y).astype(int), 0, side - 2)
+    u, v = x - left, y - below
+    columns = [left % side, (left + 1) % side] if round_about else [left, left + 1]
+    successors = np.stack([c * side + below + k for c in columns for k in (0, 1)], axis=-1)
+    chances = np.stack([a * b for a in (1.0 - u, u) for b in (1.0 - v, v)], axis=-1)
+    return successors, np.clip(chances, 0.0, 1.0)
+
+
+def admission(classes: int, room: int, discount: float) -> al.MDP:
+    """Calls of several classes share the lines of a switchboard; admit or refuse each, by its class and the load."""
+    rng = np.random.default_rng(0)
+    pay = np.sort(rng.uniform(1.0, 10.0, classes))
+    share = rng.dirichlet(np.ones(classes)) * 0.6
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        load, kind = np.divmod(s, classes)
+        admit = np.minimum(load + 1, room)
+        rewards = np.stack([pay[kind] * (load < room), np.zeros(len(s))], axis=1)
+        after = np.stack([admit, load], axis=1)
+        leave = 0.4 * after / room
+        calls = np.arange(classes)
+        stay = after[..., None] * classes + calls
+        less = np.maximum(after - 1, 0)[..., None] * classes + calls
+        weight = share / share.sum()
+        chances = np.concatenate([(1.0 - leave)[..., None] * weight, leave[..., None] * weight], axis=2)
+        return rewards, np.concatenate([stay, less], axis=2), chances
+
+    return al.MDP.from_function(fn, (room + 1) * classes, 2, discount)
+
+
+def band(num_states: int, width: int, discount: float) -> al.MDP:
+    """Random moves to states at most `width` away: local, slow to mix, of some bandwidth."""
+    rng = np.random.default_rng(0)
+    jump = rng.integers(-width, width + 1, size=(num_states, 3, 4))
+    successors = np.clip(np.arange(num_states)[:, None, None] + jump, 0, num_states - 1)
+    chances = rng.dirichlet(np.ones(4), size=(num_states, 3))
+    rewards = rng.standard_normal((num_states, 3))
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 3, discount)
+
+
+def transient(num_states: int, classes: int, discount: float) -> al.MDP:
+    """A random transient part, half of the states, that ends in one of several closed random parts."""
+    rng = np.random.default_rng(0)
+    half = num_states // 2
+    size = (num_states - half) // classes
+    part = np.minimum((np.arange(num_states) - half) // size, classes - 1)
+    within = rng.integers(size, size=(num_states, 3, 4))
+    successors = np.where((part >= 0)[:, None, None], half + part[:, None, None] * size + within, 0)
+    anywhere = rng.integers(num_states, size=(half, 3, 4))
+    successors[:half] = anywhere
+    chances = rng.dirichlet(np.ones(4), size=(num_states, 3))
+    rewards = rng.standard_normal((num_states, 3))
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 3, discount)
