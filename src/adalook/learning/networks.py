@@ -51,6 +51,8 @@ class NatureTrunk(nn.Module):
         self.dense = nn.Linear(64 * rows * columns, hidden_units)
         self.features = hidden_units
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.pictures: Callable[[Tensor], Tensor] = _channels_last
+        """Bytes -> floats in [0, 1], channels last; `adalook.learning.cpu` may put a twin here."""
 
     def forward(self, observations: Tensor) -> Tensor:
         """Return features: (n, frames, height, width) bytes -> (n, features)."""
@@ -63,7 +65,7 @@ class NatureTrunk(nn.Module):
 
     def convolved(self, observations: Tensor) -> list[Tensor]:
         """Return the pictures in [0, 1], and what each convolution makes of what comes before it, after its ReLU."""
-        layers = [observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)]
+        layers = [self.pictures(observations)]
         for convolution in (self.conv1, self.conv2, self.conv3):
             layers.append(torch.relu_(convolution(layers[-1])))
         return layers
@@ -71,6 +73,10 @@ class NatureTrunk(nn.Module):
     def dense_features(self, convolved: Tensor) -> Tensor:
         """Return features from what the convolutions made: (n, cells) -> (n, features)."""
         return torch.relu_(self.dense(convolved))
+
+
+def _channels_last(observations: Tensor) -> Tensor:
+    return observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
 
 
 class MinAtarTrunk(nn.Module):

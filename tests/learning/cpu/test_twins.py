@@ -17,6 +17,7 @@ from adalook.learning.cpu.backprop import (
     CompiledConvolution,
     MinAtarLearner,
     NatureLearner,
+    compiled_pictures,
     convolution_gradients,
     convolve,
 )
@@ -97,6 +98,16 @@ def test_cells_need_not_be_bits() -> None:
     assert torch.equal(trunk(numbers), plain)  # with gradients it is PyTorch's own
 
 
+@pytest.mark.parametrize("shape", [(5, 4, 44, 40), (1, 2, 36, 37)])
+def test_pictures_are_pytorchs_to_the_bit(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(5)
+    trunk = NatureTrunk(shape[1:], 8)
+    for observations in (rng.integers(0, 256, shape).astype(np.uint8), rng.normal(size=shape).astype(np.float32)):
+        plain, twin = (pictures(torch.from_numpy(observations)) for pictures in (trunk.pictures, compiled_pictures))
+        assert torch.equal(twin, plain)
+        assert twin.is_contiguous(memory_format=torch.channels_last)
+
+
 @pytest.mark.parametrize("trunk", ["minatar", "nature"])
 @pytest.mark.parametrize("changes", [{}, {"head_balance": 0.7}, {"double": True, "overlap": True}])
 @pytest.mark.parametrize("accelerate", ["network", "optimizer", "all"])
@@ -175,7 +186,9 @@ def test_the_config_chooses_the_twins(accelerate: str, kind: type, optimizer: ty
 
 @pytest.mark.parametrize(("accelerate", "kind"), [("none", Learner), ("optimizer", Learner), ("all", NatureLearner)])
 def test_the_nature_network_has_a_twin_of_the_learner(accelerate: str, kind: type) -> None:
-    assert type(learner(accelerate, "nature")) is kind
+    made = learner(accelerate, "nature")
+    assert type(made) is kind
+    assert (made.network.trunk.pictures is compiled_pictures) == (kind is NatureLearner)
 
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])

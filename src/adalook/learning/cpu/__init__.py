@@ -2,7 +2,7 @@
 
     Config.accelerate   twin                                            equals
     network             backprop.CompiledConvolution, MinAtarLearner    networks.MinAtarTrunk, learner.Learner
-                        backprop.NatureLearner                          learner.Learner, on the Nature network
+                        backprop.compiled_pictures, NatureLearner       networks.NatureTrunk, learner.Learner
     optimizer           optimizers.CompiledRMSprop                      torch.optim.RMSprop
 
 A twin equals its plain code up to rounding, which tests check, and stays only while it gains a fifth of the training
@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 
 from adalook.learning.config import Config
-from adalook.learning.cpu.backprop import CompiledConvolution, MinAtarLearner, NatureLearner
+from adalook.learning.cpu.backprop import CompiledConvolution, MinAtarLearner, NatureLearner, compiled_pictures
 from adalook.learning.cpu.optimizers import CompiledRMSprop
 from adalook.learning.learner import Learner
 from adalook.learning.networks import MinAtarTrunk, NatureTrunk, QNetwork
@@ -25,8 +25,11 @@ LEARNERS: dict[type[torch.nn.Module], type[Learner]] = {MinAtarTrunk: MinAtarLea
 
 def accelerate_network(network: QNetwork, config: Config, device: torch.device) -> QNetwork:
     """Return a network whose trunk is compiled where there is a twin for it and the config asks for it."""
-    if _wanted("network", config, device) and isinstance(network.trunk, MinAtarTrunk):
-        network.trunk.convolution = CompiledConvolution(network.trunk)
+    if _wanted("network", config, device):
+        if isinstance(network.trunk, MinAtarTrunk):
+            network.trunk.convolution = CompiledConvolution(network.trunk)
+        if isinstance(network.trunk, NatureTrunk):
+            network.trunk.pictures = compiled_pictures
     return network
 
 

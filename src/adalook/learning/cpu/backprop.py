@@ -56,6 +56,17 @@ class CompiledConvolution:
         return convolved
 
 
+def compiled_pictures(observations: Tensor) -> Tensor:
+    """Return bytes (n, frames, height, width) as floats in [0, 1], channels last; stands in for `NatureTrunk.pictures`.
+
+    One pass where PyTorch makes three; the same to the bit.
+    """
+    n, frames, height, width = observations.shape
+    pictures = np.empty((n, height, width, frames), np.float32)
+    _scale(observations.numpy(), np.float32(1.0 / 255.0), pictures)
+    return torch.from_numpy(pictures).permute(0, 3, 1, 2)
+
+
 class Forward(NamedTuple):
     """The results of a forward pass that backpropagation needs."""
 
@@ -212,6 +223,7 @@ class NatureLearner(BackpropLearner):
         self.optimizer.zero_grad()
         computed = submit(torch.mm, by_feature.t(), layers[3].flatten(1), out=self._dense_gradients)
         gradients = torch.mm(by_feature, self._dense_weight).view_as(layers[3])
+        gradients = gradients.contiguous(memory_format=torch.channels_last)  # as all the layers are
         stepped = submit(self._step_dense, computed, by_feature.sum(0))
         by_weights = []
         for number, convolution in ((3, trunk.conv3), (2, trunk.conv2)):
@@ -265,6 +277,17 @@ def _convolution_backward(
         convolution.groups,
         wanted,
     )
+
+
+@njit(cache=True, nogil=True)
+def _scale(observations: Any, factor: Any, pictures: Any) -> None:
+    """Write observations (n, C, H, W) times a float32 factor into pictures (n, H, W, C)."""
+    n, channels, height, width = observations.shape
+    for i in range(n):
+        for y in range(height):
+            for c in range(channels):
+                for x in range(width):
+                    pictures[i, y, x, c] = np.float32(observations[i, c, y, x]) * factor
 
 
 @njit(cache=True)
