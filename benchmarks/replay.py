@@ -87,7 +87,7 @@ def codecs(frames: np.ndarray[Any, Any]) -> None:
 
 def game(name: str, steps: int) -> None:
     sim = make_simulator(name)
-    ranks = DistanceRanks(DEPTH, least=1)
+    ranks = DistanceRanks(min_count=1)
     replay = Replay.for_simulator(sim, MILLION, max_depth=DEPTH, ranks=ranks, compression="auto")
     transitions = list(random_lookahead(sim, steps))
     start = time.process_time()

@@ -219,8 +219,3 @@ def test_heads_are_balanced_only_where_there_are_several() -> None:
     with pytest.raises(ArgumentError, match="shared_head=False"):
         Config(head_balance=0.5)
     assert Config(head_balance=0.5, shared_head=False).head_balance == 0.5
-
-
-def test_epsilon_falls_in_a_straight_line_and_stays() -> None:
-    config = dataclasses.replace(minatar(), epsilon_start=1.0, epsilon_end=0.2, epsilon_anneal_steps=100)
-    assert [round(config.epsilon(step), 6) for step in (0, 50, 100, 1000)] == [1.0, 0.6, 0.2, 0.2]

@@ -12,10 +12,15 @@ import pytest
 import adalook as al
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.training import SWITCH_SECONDS, EnvPool, NStepReturns, short_switch_interval
+from adalook.learning.training import SWITCH_SECONDS, EnvPool, NStepReturns, annealed_epsilon, short_switch_interval
 from adalook.simulators.base import Transition
 from adalook.simulators.tabular import TabularSimulator
 from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+
+def test_epsilon_falls_in_a_straight_line_and_stays() -> None:
+    config = small_config(epsilon_start=1.0, epsilon_end=0.2, epsilon_anneal_steps=100)
+    assert [round(annealed_epsilon(config, step), 6) for step in (0, 50, 100, 1000)] == [1.0, 0.6, 0.2, 0.2]
 
 
 def test_a_truncated_episode_is_cut_off_but_not_ended() -> None:

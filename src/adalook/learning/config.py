@@ -167,11 +167,6 @@ class Config:
         """H, the deepest tree of QL-DQN."""
         return self.deepest_tree if self.nodes_per_step else 1 + len(self.depth_shares)
 
-    def epsilon(self, step: int) -> float:
-        """Return the share of random actions at an agent step."""
-        done = min(1.0, step / self.epsilon_anneal_steps)
-        return self.epsilon_start + done * (self.epsilon_end - self.epsilon_start)
-
     def to_plain(self) -> dict[str, Any]:
         """Return all settings as JSON can hold them."""
         return dataclasses.asdict(self) | {"depth_shares": list(self.depth_shares)}

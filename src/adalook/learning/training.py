@@ -109,7 +109,7 @@ class Trainer:
             self._check_between_rounds()
             started = time.perf_counter()
             torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a thread
-            epsilon = self.config.epsilon(self.step)
+            epsilon = annealed_epsilon(self.config, self.step)
             self._between_rounds = False
             with short_switch_interval() if self.config.overlap else nullcontext():
                 decisions, episodes, updates = self._round(epsilon)
@@ -215,6 +215,12 @@ class Trainer:
         self.envs.close()
         self._executor.shutdown()
         self.learner.close()
+
+
+def annealed_epsilon(config: Config, step: int) -> float:
+    """Return the share of random actions at an agent step."""
+    done = min(1.0, step / config.epsilon_anneal_steps)
+    return config.epsilon_start + done * (config.epsilon_end - config.epsilon_start)
 
 
 SWITCH_SECONDS = 2e-4

@@ -15,6 +15,7 @@ from adalook.search.rules.base import LevelView as LevelView
 from adalook.search.rules.base import ValueFunction as ValueFunction
 from adalook.search.rules.fixed import FixedDepth as FixedDepth
 from adalook.search.rules.gap import GapDepth as GapDepth
+from adalook.search.rules.quantile import DistanceRanks as DistanceRanks
 from adalook.search.rules.quantile import QuantileDepth as QuantileDepth
 from adalook.search.rules.quantile import Ranks as Ranks
 from adalook.search.rules.quantile import RecentDistances as RecentDistances

@@ -274,7 +274,7 @@ def test_an_empty_buffer_has_nothing_to_draw():
 
 
 def test_a_new_buffer_empties_the_ranks_it_is_given():
-    ranks = DistanceRanks(3, least=1)
+    ranks = DistanceRanks(min_count=1)
     ranks.add(2, 1.0)
     assert Replay(50, (4, 5, 5), np.dtype(bool), max_depth=3, ranks=ranks).ranks is ranks
     assert ranks.count(2) == 0

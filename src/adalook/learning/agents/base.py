@@ -2,7 +2,7 @@
 
 depth 0     Q_0, no tree                           ValueActor                                      dqn.py
 depth h     Q_h at the leaves of a tree of h       TreeActor(FixedDepth(h))                        dqn.py
-QL-DQN      Q_1 … Q_H, depth by rank of distance   TreeActor(QuantileLookahead(θ, ranks, Ṽ*))      qldqn.py
+QL-DQN      Q_1 … Q_H, depth by rank of distance   TreeActor(QuantileDepth(θ, ranks, Ṽ*))          qldqn.py
 
 agent = al.QLDQN("MinAtar/Breakout-v1")
 agent.learn(seconds=60)
@@ -79,7 +79,7 @@ class Agent(ABC):
         self.device = find_device(self.config.device)
         self.network = self._new_network()
         self.q_function = QFunction(self.network, self.device)
-        self.ranks = DistanceRanks(max(self.heads), least=self.config.ranked_transitions)
+        self.ranks = DistanceRanks(min_count=self.config.ranked_transitions)
         """Of the distances in the replay buffer; depth rules may go by them."""
         self._prediction_rng = np.random.default_rng([self.seed, 0])
         self._trainer: Trainer | None = None

@@ -3,7 +3,7 @@
 step 1   a Q-function per depth, heads 1 … H on a shared trunk         networks.QNetwork
 step 2   a replay buffer sorted by the distance to Ṽ*                  depth.DistanceRanks; Ṽ* here: `prior_agent`
 step 3   shares θ_2 … θ_H of the buffer                                depth.CostControlledShares, Config.depth_shares
-step 4   the tree grows while the distance ranks in the top θ          depth.QuantileLookahead
+step 4   the tree grows while the distance ranks in the top θ          depth.QuantileDepth
 step 5   the first action of the best leaf                             acting.TreeActor
 step 6   store (state, action, return to leaf, leaf, depth)            acting.TreeActor, replay.buffer.Replay
 step 7   targets: return to the leaf + γ^h max_a Q_h(leaf, a)          learner.Learner
@@ -24,7 +24,7 @@ from adalook.learning.acting import TreeActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
-from adalook.learning.depth import CostControlledShares, QuantileLookahead, least_depth, shares_by_depth
+from adalook.learning.depth import CostControlledShares, QuantileDepth, least_depth, shares_by_depth
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 
@@ -50,11 +50,13 @@ class QLDQN(Agent):
         self._prior_agent: DQN | None = None  # step 2
         self._prior_is_ready = config.prior == "self"
 
-        self._controlled: CostControlledShares | None = None  # step 3
+        self.shares: Mapping[int, float] = shares_by_depth(config.depth_shares)  # step 3
+        """θ by depth, as it is now."""
+        self._controlled: CostControlledShares | None = None
         if config.nodes_per_step:
-            self._controlled = CostControlledShares(config.max_depth, config.nodes_per_step)
+            self.shares = self._controlled = CostControlledShares(config.max_depth, config.nodes_per_step)
 
-        rule = QuantileLookahead(  # step 4
+        rule = QuantileDepth(  # step 4
             self.shares, self.ranks, prior=None if config.prior == "self" else self._prior_values
         )
 
@@ -62,16 +64,11 @@ class QLDQN(Agent):
             self.q_function,
             rule,
             discount=config.discount,
-            least_depth=1 if config.nodes_per_step else least_depth(config.depth_shares),
+            least_depth=least_depth(self.shares),
             store_shallow=config.train_shallow_heads,
             every_action=config.learn_every_action,
             workers=config.search_workers,
         )
-
-    @property
-    def shares(self) -> Mapping[int, float]:
-        """θ by depth, as it is now (QL-DQN step 3)."""
-        return shares_by_depth(self.config.depth_shares) if self._controlled is None else self._controlled
 
     def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
         """Return Ṽ*(s) = max_a Q_0(s, a) of the frozen prior (QL-DQN step 2): (n, *shape) -> (n,)."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from adalook._arrays import BoolArray, IntArray
 from adalook.errors import ArgumentError
-from adalook.learning.depth import BYTES_PER_DISTANCE, DistanceRanks
+from adalook.learning.depth import DistanceRanks
 from adalook.learning.replay.codecs import LZ4, Raw, fitting_codec, shows_stacked_frames
 from adalook.learning.replay.frames import Codec, FrameStore
 from adalook.simulators.base import Simulator
@@ -83,7 +83,7 @@ class Batch:
 class Replay:
     """The last `capacity` transitions.
 
-    >>> ranks = DistanceRanks(max_depth=2, least=1)
+    >>> ranks = DistanceRanks(min_count=1)
     >>> replay = Replay(100, (4, 10, 10), np.dtype(bool), max_depth=2, ranks=ranks)
     >>> here, there = np.zeros((2, 4, 10, 10), bool)
     >>> replay.add(Experience(here, 1, 0.5, there, head=2, steps=2, terminated=False), distances={1: 0.25})
@@ -124,7 +124,7 @@ class Replay:
             raise ArgumentError("a replay buffer cannot be so small", got=f"capacity={capacity}, max_depth={max_depth}")
         self.capacity, self.max_depth = capacity, max_depth
         self.observation_shape, self.observation_dtype = tuple(observation_shape), np.dtype(observation_dtype)
-        self.ranks = DistanceRanks(max_depth, least=1) if ranks is None else ranks
+        self.ranks = DistanceRanks(min_count=1) if ranks is None else ranks
         self.ranks.replace({})
         self._stack = observation_shape[0] if stacked else 1
         self._stacked = stacked
@@ -134,7 +134,9 @@ class Replay:
             new_frames_per_transition = min(2 * self._stack, 1 + max(1, max_depth))
         max_frames = int(capacity * new_frames_per_transition) + 1
         frame_bytes = codec.bytes_needed(frame_shape, self.observation_dtype, max_frames)
-        other_bytes = Records.bytes_needed(capacity, self._stack, max_depth) + capacity * BYTES_PER_DISTANCE * max_depth
+        other_bytes = (
+            Records.bytes_needed(capacity, self._stack, max_depth) + capacity * DistanceRanks.BYTES_EACH * max_depth
+        )
         refuse_unless_it_fits(
             f"a replay buffer of {capacity:,} transitions ({(frame_bytes + other_bytes) / capacity:,.0f} bytes each)",
             frame_bytes + other_bytes,
@@ -192,7 +194,7 @@ class Replay:
     @property
     def bytes_used(self) -> int:
         """Memory that what is held takes: frames, records and ranks."""
-        per_record = self._records.bytes_each + BYTES_PER_DISTANCE * self.max_depth
+        per_record = self._records.bytes_each + DistanceRanks.BYTES_EACH * self.max_depth
         return self._frames.bytes_used + len(self) * per_record
 
     @property

@@ -1,4 +1,4 @@
-"""Look deeper where the value is far from the prior, by rank: QL-DQN steps 3 and 4.
+"""Look deeper where the value is far from the prior, by rank: the rule of QL-DQN, and the distances it ranks among.
 
     d_h(s₀) = |Ṽ*(s₀) − max_leaf (R + γ^h V_h(leaf))|
     deepen from h to h+1  iff  d_h(s₀) is in the top θ_{h+1} share of the distances recorded at depth h
@@ -10,13 +10,13 @@ v_0 is the value function at the root.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from sortedcontainers import SortedList
 
 from adalook._arrays import BoolArray, FloatArray
 from adalook._validation import fraction
@@ -30,7 +30,7 @@ PriorFunction = Callable[[Observations], FloatArray]
 
 
 class Ranks(Protocol):
-    """The distances recorded so far, by depth, as a replay buffer or `RecentDistances` keeps them."""
+    """The distances recorded so far, by depth: `DistanceRanks`, `RecentDistances` or your own."""
 
     def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
         """Return the share (n,), in [0, 1), of those recorded at `depth` that rank before each; NaN if too few are.
@@ -44,8 +44,9 @@ class QuantileDepth(DepthRule):
     """Look deeper in the states whose value is farthest from the prior, compared with other states.
 
     Args:
-        shares: {depth: θ of that depth}, such as {2: 0.3, 3: 0.1}; the depths are 2, 3, … without a gap.
-        ranks: what distances are compared with. While it has too few of them, trees stop at depth 1.
+        shares: {depth: θ of that depth}, such as {2: 0.3, 3: 0.1}; the depths are 2, 3, … without a gap. The share 1
+            needs no ranks: every tree goes to that depth, from the first one on; with the share 0 none ever does.
+        ranks: what distances are compared with. While a depth has too few of them, trees stop there.
         prior: Ṽ*, a function of the roots' observations; None: the search is its own prior.
     """
 
@@ -66,51 +67,104 @@ class QuantileDepth(DepthRule):
         object.__setattr__(self, "max_depth", 1 + len(self.shares))
 
     def reference(self, observations: Observations, value_fn: ValueFunction) -> FloatArray:
+        """Return (n,) Ṽ* of the roots, or the search's own value of them where it is its own prior."""
         values = value_fn(observations, 0) if self.prior is None else self.prior(observations)
         return np.asarray(values, np.float64)
 
     def distances(self, view: LevelView) -> FloatArray:
+        """Return (n,) d_h of the trees, at the depth h of this level."""
         reference = view.previous_values if self.prior is None else view.references
         return np.abs(reference - view.values)
 
     def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
-        share = self.ranks.rank_share(view.depth, distances)
-        return np.asarray(share < self.shares[view.depth + 1])  # NaN, too few recorded, is below nothing
+        """Return (n,) which trees grow by another level."""
+        share = self.shares[view.depth + 1]
+        if share >= 1.0 or share <= 0.0:
+            return np.full(len(distances), share >= 1.0)
+        rank_share = self.ranks.rank_share(view.depth, distances)
+        return np.asarray(rank_share < share)  # NaN, too few recorded, is below nothing
+
+
+class DistanceRanks:
+    """Distances on record, sorted, by depth; adding, removing and asking take O(log n) each.
+
+    Args:
+        min_count: with fewer than this on record, a depth has no ranks.
+
+    >>> ranks = DistanceRanks(min_count=3)
+    >>> for distance in (0.1, 0.2, 0.3):
+    ...     ranks.add(1, distance)
+    >>> ranks.rank_share(1, np.array([0.25, 0.05]))  # of four, counting itself, one and three rank before
+    array([0.25, 0.75])
+    """
+
+    BYTES_EACH = 8 + 24
+    """Memory of one recorded distance: a float of Python and the reference to it."""
+
+    def __init__(self, min_count: int) -> None:
+        self._sorted: dict[int, SortedList] = defaultdict(SortedList)
+        self._min_count = min_count
+
+    def count(self, depth: int) -> int:
+        """Return how many distances are on record at a depth."""
+        return len(self._sorted[depth])
+
+    def add(self, depth: int, distance: float) -> None:
+        """Record a distance."""
+        self._sorted[depth].add(distance)
+
+    def remove(self, depth: int, distance: float) -> None:
+        """Forget a distance that is on record."""
+        self._sorted[depth].remove(distance)
+
+    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
+        """Return (n,) the share on record that is at least as large, each new one counted with them; see `Ranks`."""
+        recorded = self._sorted[depth]
+        count = len(recorded)
+        if count < self._min_count:
+            return np.full(len(distances), np.nan)
+        return np.array([count - recorded.bisect_left(distance) for distance in distances.tolist()]) / (count + 1)
+
+    def recorded(self) -> dict[int, FloatArray]:
+        """Return all distances on record, ascending, by depth."""
+        return {depth: np.array(self._sorted[depth], np.float64) for depth in sorted(self._sorted)}
+
+    def replace(self, recorded: Mapping[int, FloatArray]) -> None:
+        """Forget everything and record these distances instead, by depth."""
+        self._sorted.clear()
+        for depth, distances in recorded.items():
+            self._sorted[depth].update(distances.tolist())
 
 
 class RecentDistances:
     """Ranks among the last `window` distances of each depth, for searches without a replay buffer.
 
-    >>> recent = RecentDistances(window=100, min_count=3)
-    >>> for distance in (0.1, 0.2, 0.3):
+    >>> recent = RecentDistances(window=2, min_count=2)
+    >>> for distance in (0.9, 0.1, 0.2):
     ...     recent.add(1, distance)
-    >>> recent.rank_share(1, np.array([0.25, 0.05]))  # of four, counting itself, one and three rank before
-    array([0.25, 0.75])
+    >>> recent.rank_share(1, np.array([0.15]))  # 0.9 is too old to rank before it
+    array([0.33333333])
     """
 
     def __init__(self, window: int = 10_000, min_count: int = 100) -> None:
-        self._window, self._min_count = window, min_count
-        self._by_age: dict[int, deque[float]] = {}
-        self._sorted: dict[int, list[float]] = {}
+        self._window = window
+        self._by_age: dict[int, deque[float]] = defaultdict(deque)
+        self._ranks = DistanceRanks(min_count)
 
     def add(self, depth: int, distance: float) -> None:
         """Record a distance; beyond `window` the oldest of that depth is dropped."""
-        by_age = self._by_age.setdefault(depth, deque())
-        ordered = self._sorted.setdefault(depth, [])
+        by_age = self._by_age[depth]
         by_age.append(distance)
-        insort(ordered, distance)
+        self._ranks.add(depth, distance)
         if len(by_age) > self._window:
-            del ordered[bisect_left(ordered, by_age.popleft())]
+            self._ranks.remove(depth, by_age.popleft())
 
     def add_result(self, result: SearchResult) -> None:
-        """Record the distance of every level of a search."""
+        """Record the distances of a search, as far as its rule measured any."""
         for level in result.levels:
-            self.add(level.depth, level.distance)
+            if np.isfinite(level.distance):
+                self.add(level.depth, level.distance)
 
     def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
         """Return the share (n,) that ranks before each, see `Ranks`; NaN until `min_count` distances are recorded."""
-        recorded = self._sorted.get(depth, [])
-        count = len(recorded)
-        if count < self._min_count:
-            return np.full(len(distances), np.nan)
-        return np.array([(count - bisect_left(recorded, distance)) / (count + 1) for distance in distances])
+        return self._ranks.rank_share(depth, distances)
