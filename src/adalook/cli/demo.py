@@ -121,7 +121,7 @@ def _print_comparison(console: Console, compared: list[SolvedBy], default: str) 
         solution, queries = one.solution, one.solution.queries
         table.add_row(
             f"{one.method.label} (default)" if one.name == default else one.method.label,
-            "yes" if one.method.spec.needs_prior else "no",
+            "yes" if one.method.spec.method_class.needs_prior else "no",
             f"{solution.iterations}",
             f"{queries.improvement['root']:,}",
             f"{queries.improvement['shared']:,}",

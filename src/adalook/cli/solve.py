@@ -109,7 +109,9 @@ def _print_methods() -> None:
     table = Table.grid(padding=(0, 2))
     for spec in METHODS.values():
         summary = (spec.method_class.__doc__ or spec.group.description).partition("\n")[0].partition(":")[0].rstrip(".")
-        table.add_row("  ".join(spec.examples), f"{summary}; goes by --prior" if spec.needs_prior else summary)
+        table.add_row(
+            "  ".join(spec.examples), f"{summary}; goes by --prior" if spec.method_class.needs_prior else summary
+        )
     plain_console().print(table)
 
 

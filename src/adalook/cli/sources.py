@@ -130,7 +130,7 @@ def build_method(text: str, prior: str | None, mdp: MDP) -> tuple[Method, dict[s
 
     chosen = find_method(text)
     method = chosen.make(mdp)  # complains about a wrong setting before time goes into a prior
-    if not chosen.spec.needs_prior:
+    if not chosen.spec.method_class.needs_prior:
         if prior is not None:
             raise ArgumentError(f"{method.name} takes no prior", got=f"--prior {prior}", remedy="leave it out")
         return method, None

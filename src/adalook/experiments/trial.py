@@ -86,7 +86,7 @@ def _about(trial: Trial, mdp: MDP) -> dict[str, Any]:
         "job": trial.name,
         "group": trial.group.name,
         "label": f"{method.short_label or method.label}, {source.suffix}" if source and named else method.label,
-        "rule": method.name,
+        "method": method.name,
         "parameters": method.parameters | ({} if source is None else source.parameters),
         "model": trial.model.describe() | {"states": mdp.num_states, "actions": mdp.num_actions},
         "model_key": trial.model.key,

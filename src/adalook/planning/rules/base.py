@@ -43,6 +43,8 @@ class Method:
     Rules override `improve` to deepen some states, and `evaluation` to evaluate policies by other solvers.
     """
 
+    needs_prior: ClassVar[bool] = False
+    """Whether the method goes by an approximation of the optimal values."""
     uniform: ClassVar[bool] = True
     """False for rules whose depths differ between neighbours: these can come back to a policy (see `solve`)."""
 
@@ -72,6 +74,7 @@ class PriorMethod(Method):
     """Base of the rules that need Ṽ*, an approximation of V* that tells which states need depth."""
 
     prior: Any = field(repr=False)
+    needs_prior: ClassVar[bool] = True
     uniform: ClassVar[bool] = False
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adalook.mdp.model import MDP
-from adalook.planning.rules.base import Method, PriorMethod
+from adalook.planning.rules.base import Method
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,6 @@ class MethodSpec:
     bound: Callable[[Any, MDP, ObservedRun], TheoryBound] | None = None
     compared: tuple[str, ...] = ()
     """Settings that the demo shows and, for methods that are not the paper's, that the planning experiments run."""
-
-    @property
-    def needs_prior(self) -> bool:
-        """Whether the method goes by an approximation of the optimal values."""
-        return issubclass(self.method_class, PriorMethod)
 
 
 @dataclass(frozen=True)
