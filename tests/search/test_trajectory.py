@@ -46,7 +46,8 @@ def test_workers_and_seeds(capsys):
     [
         ("zoo:maze?size=10", ["--depth", "4"], {4}),
         ("CartPole-v1", ["--rule", "gap:1e-9", "--depth", "3"], {3}),
-        ("MinAtar/Freeway-v1", ["--rule", "quantile:2=1", "--states", "8"], {1, 2}),
+        ("MinAtar/Freeway-v1", ["--rule", "quantile:2=0.999", "--states", "8"], {1, 2}),
+        ("MinAtar/Freeway-v1", ["--rule", "quantile:2=1,3=1"], {3}),
         ("MinAtar/Freeway-v1", ["--max-nodes", "3"], {1}),
         ("MinAtar/Freeway-v1", ["--width", "1", "--depth", "6"], {6}),
     ],
