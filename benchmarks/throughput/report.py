@@ -11,13 +11,13 @@ BUSY_LOAD = 0.5
 FAIRNESS = (
     "One run, on one machine with two cores, on the CPU. Steps are agent steps: decisions of the agent, four frames "
     "each on Atari. All contenders are alive at the same time, each in a process of its own, and train by turns, once "
-    "each has learnt for a while: starting, compiling and filling the memory are not in the figures. A ratio is taken "
+    "each has learnt for a while: starting, compiling and filling the buffer are not in the figures. A ratio is taken "
     "in every turn and the median counts, so that neighbours who slow the machine down slow both sides of it.",
     "The same for all: the env (no sticky actions, minimal action set, lost lives as ends, clipped rewards, 84×84 "
     "grey by area, four frames stacked; MinAtar's own games), the network, the optimizer, batch, updates per step, "
     "buffer, discount, target period, and 5 % random actions.",
     "Each as its users run it: ours with its preset for the family (eight envs that act together; on Atari one thread "
-    "acts while another learns). SB3 and CleanRL may use both cores too: the "
+    "acts while two learn). SB3 and CleanRL may use both cores too: the "
     "table has them with one thread and with two, SB3 with one env, its default, and with eight, "
     "which batches its passes as ours are batched and updates as often per step. Ours is held against the fastest.",
     "What differs: SB3 and CleanRL clip the gradient's norm (without a switch for it), and press FIRE after a reset; "
