@@ -1,9 +1,16 @@
-"""The command `adalook search`: show tree search at work on some states of a trajectory."""
+"""The command `adalook search`: show tree search at work on some states of a trajectory.
+
+Each search begins in the current state of the live env; then the env takes the action that the search chose. Leaves
+have the value 0: this is lookahead by rewards alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +22,13 @@ from adalook.cli.terminal import DONE, optional, plain_console
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from adalook.search import DepthRule, RecentDistances
+    import numpy as np
 
+    from adalook._arrays import FloatArray
+    from adalook.search import DepthRule, Expander, RecentDistances, SearchResult
+    from adalook.simulators.base import Observations, Simulator
+
+FORMAT, FORMAT_VERSION = "adalook search", 1
 MIN_DISTANCES = 5
 """A trajectory is short, so quantile rules begin to rank after so many distances."""
 
@@ -61,30 +73,19 @@ class SearchCommand:
     def run(self) -> int:
         """Search and print; return the exit code."""
         from adalook.cli.sources import build_model
-        from adalook.search import Budget, RecentDistances, make_expander
-        from adalook.search.trajectory import TrajectoryPlan, save_searches, search_along
+        from adalook.search import make_expander
         from adalook.simulators.make import make_simulator
         from adalook.storage.files import make_directory
 
         for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0)):
             validation.integer(least).validate(f"--{name}", getattr(self, name))
-        distances = RecentDistances(min_count=MIN_DISTANCES)
-        plan = TrajectoryPlan(
-            rule=parse_rule(self.rule, self.depth, distances),
-            distances=distances,
-            discount=self.discount,
-            width=self.width,
-            budget=Budget(self.max_nodes, self.max_seconds),
-            states=self.states,
-            every=self.every,
-            seed=self.seed,
-        )
+        rule, distances = self.make_rule()
         sim = make_simulator(build_model(self.env) if self.env.startswith("zoo:") else self.env)
         if self.out is not None:
             make_directory(self.out)
         searches = []
         with contextlib.closing(sim), make_expander(sim, self.workers) as expander:
-            for searched in search_along(sim, plan, expander):
+            for searched in self.search_along(sim, rule, distances, expander):
                 searches.append(searched)
                 if self.json:
                     print(json.dumps(searched.summary()), flush=True)
@@ -99,6 +100,82 @@ class SearchCommand:
             if not self.json:
                 print(f"wrote {path}, search.json and search.npz")
         return DONE
+
+    def make_rule(self) -> tuple[DepthRule, RecentDistances]:
+        """Return the depth rule, and the distances of past searches that it may compare with."""
+        from adalook.search import RecentDistances
+
+        distances = RecentDistances(min_count=MIN_DISTANCES)
+        return parse_rule(self.rule, self.depth, distances), distances
+
+    def search_along(
+        self, sim: Simulator, rule: DepthRule, distances: RecentDistances, expander: Expander | None = None
+    ) -> Iterator[SearchedState]:
+        """Search some states of a trajectory, one after the other; `distances` gets those of every search."""
+        import numpy as np
+
+        from adalook.search import Budget, FixedDepth, Root, search
+
+        budget, rng = Budget(self.max_nodes, self.max_seconds), np.random.default_rng(self.seed)
+        sim.reset(seed=self.seed)
+        # One search before time is measured: worker processes take a second to start.
+        search(sim, Root.of(sim), _zero, FixedDepth(1), discount=self.discount, expander=expander)
+        for number in range(self.states):
+            root, seed = Root.of(sim), int(rng.integers(2**32))
+            begin = time.perf_counter()
+            result = search(
+                sim,
+                root,
+                _zero,
+                rule,
+                discount=self.discount,
+                seed=seed,
+                width=self.width,
+                budget=budget,
+                expander=expander,
+            )
+            seconds = time.perf_counter() - begin
+            distances.add_result(result)
+            path, rewards = _follow(sim, sim.reseed(root.state, seed), result.path)
+            yield SearchedState(number * self.every, result, root.observation, path, rewards, seconds)
+            for action in [result.action, *rng.integers(sim.num_actions, size=self.every - 1).tolist()]:
+                if sim.step(action).episode_over:
+                    sim.reset()
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedState:
+    """One search of a trajectory. The best path has n steps."""
+
+    step: int
+    """Of the trajectory."""
+    result: SearchResult
+    observation: np.ndarray[Any, Any]
+    """(*observation_shape) of the root"""
+    path: Observations
+    """(n, *observation_shape) the observations along the best path"""
+    path_rewards: FloatArray
+    """(n,)"""
+    seconds: float
+
+    def summary(self) -> dict[str, Any]:
+        """Return the search as plain data; actions that a beam dropped have the value None."""
+        result = self.result
+        return {
+            "step": self.step,
+            "action": result.action,
+            "value": result.value,
+            "action_values": [value if math.isfinite(value) else None for value in result.action_values.tolist()],
+            "depth": result.depth,
+            "status": result.status.value,
+            "path": list(result.path),
+            "path_rewards": self.path_rewards.tolist(),
+            "nodes": result.nodes,
+            "tree_nodes": result.tree_nodes,
+            "saved": result.saved,
+            "seconds": self.seconds,
+            "expansion_seconds": result.seconds.expansion,
+        }
 
 
 def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:
@@ -158,3 +235,41 @@ def _print_searches(searches: list[dict[str, Any]]) -> None:
         f"merges nothing has {tree_nodes:,}, which makes {tree_nodes / seconds:,.0f} a second.",
         soft_wrap=True,
     )
+
+
+def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[SearchedState]) -> None:
+    """Write `search.json` (numbers) and `search.npz` (observations), which `report.figures.search_view` reads."""
+    from adalook.storage.arrays import pack_arrays
+    from adalook.storage.files import atomic_write
+
+    arrays: dict[str, Any] = {}
+    for number, searched in enumerate(searches):
+        arrays[f"root_{number}"], arrays[f"path_{number}"] = searched.observation, searched.path
+    summaries = [searched.summary() for searched in searches]
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION, **about, "searches": summaries}
+    for name, data in (
+        ("search.npz", pack_arrays(arrays)),
+        ("search.json", (json.dumps(content, indent=1) + "\n").encode()),
+    ):
+        with atomic_write(directory / name) as file:
+            file.write(data)
+
+
+def _zero(observations: Observations, depth: int) -> FloatArray:
+    """Return the value 0 (n,) for every leaf."""
+    import numpy as np
+
+    return np.zeros(len(observations))
+
+
+def _follow(sim: Simulator, state: Any, actions: Sequence[int]) -> tuple[Observations, FloatArray]:
+    """Return the observations (n, *observation_shape) and rewards (n,) of a path of the tree."""
+    import numpy as np
+
+    observations, rewards = [], []
+    for action in actions:
+        children = sim.expand([state], [action])
+        (state,) = children.states
+        observations.append(children.observations[0])
+        rewards.append(children.rewards[0])
+    return np.stack(observations), np.array(rewards)

@@ -1,4 +1,4 @@
-"""Searches along a trajectory, and the command `adalook search` that prints, saves and draws them."""
+"""`adalook search`: searches along a trajectory, printed, saved and drawn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 import adalook as al
 from adalook.cli.main import main
-from adalook.search import FixedDepth, RecentDistances
-from adalook.search.trajectory import TrajectoryPlan, search_along
+from adalook.cli.search import SearchCommand
 from adalook.simulators.make import make_simulator
 
 
@@ -71,8 +70,8 @@ def test_table_and_figure(tmp_path, capsys, env):
 
 @pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
 def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
-    plan = TrajectoryPlan(FixedDepth(3), RecentDistances(), discount=0.9, states=8, every=7)
-    for searched in search_along(make(), plan):
+    command = SearchCommand("an env", depth=3, discount=0.9, states=8, every=7)
+    for searched in command.search_along(make(), *command.make_rule()):
         result = searched.result
         np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)
         assert result.value == pytest.approx(sum(0.9**t * r for t, r in enumerate(searched.path_rewards)), abs=1e-12)
