@@ -10,6 +10,7 @@ import numpy as np
 from adalook._arrays import FloatArray
 from adalook.report.data.learning import RANDOM, AgentStyle, JsonDict, LearningData
 from adalook.report.figures import style as plotting
+from adalook.report.figures.style import FigureSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +100,7 @@ def _legend(figure: Figure, panels: list[Axes]) -> None:
     )
 
 
-def curves(data: LearningData, curve: Curve, *, axis: str, what: str) -> Figure:
+def curves(data: LearningData, name: str, title: str, curve: Curve, *, axis: str, what: str) -> FigureSpec:
     """Draw one panel per game, a line per agent: mean over seeds, with a band from the lowest to the highest."""
     figure, panels = _panels(data.trained_games)
     for panel, game in zip(panels, data.trained_games, strict=True):
@@ -115,7 +116,12 @@ def curves(data: LearningData, curve: Curve, *, axis: str, what: str) -> Figure:
         if axis == "steps":
             plotting.counts(panel, "x")
     _legend(figure, panels)
-    return figure
+    return _spec(name, title, "Means over seeds, with a band from the lowest to the highest.", figure)
+
+
+def _spec(name: str, title: str, caption: str, figure: Figure) -> FigureSpec:
+    """Return a figure of our own, which has no number in the paper."""
+    return FigureSpec(name=name, number="", title=title, caption=caption, figure=figure)
 
 
 def _line(panel: Axes, style: AgentStyle, points: tuple[FloatArray, ...]) -> None:
@@ -128,7 +134,7 @@ def _dashes(style: AgentStyle) -> Any:
     return (0, style.dashes) if style.dashes else "-"
 
 
-def aggregate(data: LearningData, known: JsonDict) -> Figure:
+def aggregate(data: LearningData, known: JsonDict) -> FigureSpec:
     """Draw a point with its interval for each agent."""
     iqms = known["aggregate"]["iqm"]
     figure = plotting.new_figure(6.0, 0.9 + 0.32 * len(iqms))
@@ -143,27 +149,24 @@ def aggregate(data: LearningData, known: JsonDict) -> Figure:
     panel.set_yticks(range(len(iqms)), [data.styles[agent].title for agent in iqms])
     panel.margins(y=0.12)
     panel.invert_yaxis()
-    return figure
+    return _spec("iqm", "Normalised score over all games", "Interquartile means with 95 % intervals.", figure)
 
 
-def evaluation_figures(data: LearningData, known: JsonDict) -> dict[str, tuple[str, Figure]]:
-    """Return title and figure by name for agents that were evaluated by greedy play."""
-    drawn = {}
-    if known["aggregate"] is not None:
-        drawn["iqm"] = ("Normalised score over all games", aggregate(data, known))
-    return drawn | {
-        "greedy": (
-            "Score of greedy evaluations by time",
-            curves(data, greedy_curve, axis="seconds", what="score"),
-        ),
-        "time": ("Score of training episodes by time", curves(data, score_curve, axis="seconds", what="score")),
-        "steps": ("Score of training episodes by steps", curves(data, score_curve, axis="steps", what="score")),
-        "depth": ("Mean depth by time", curves(data, depth_curve, axis="seconds", what="depth")),
-    }
+def evaluation_figures(data: LearningData, known: JsonDict) -> list[FigureSpec]:
+    """Return the figures of agents that were evaluated by greedy play."""
+    greedy = "Score of greedy evaluations by time"
+    by_time, by_steps = "Score of training episodes by time", "Score of training episodes by steps"
+    return [
+        *([] if known["aggregate"] is None else [aggregate(data, known)]),
+        curves(data, "greedy", greedy, greedy_curve, axis="seconds", what="score"),
+        curves(data, "time", by_time, score_curve, axis="seconds", what="score"),
+        curves(data, "steps", by_steps, score_curve, axis="steps", what="score"),
+        curves(data, "depth", "Mean depth by time", depth_curve, axis="seconds", what="depth"),
+    ]
 
 
-def training_figures(data: LearningData) -> dict[str, tuple[str, Figure]]:
-    """Return title and figure by name for agents that were not evaluated: a row of panels per game."""
+def training_figures(data: LearningData) -> list[FigureSpec]:
+    """Return the figure of agents that were not evaluated: a row of panels per game."""
     games = data.trained_games
     figure = plotting.new_figure(10.5, 0.4 + 2.9 * len(games))
     panels = figure.subplots(len(games), 3, squeeze=False)
@@ -179,7 +182,8 @@ def training_figures(data: LearningData) -> dict[str, tuple[str, Figure]]:
             panel.set_xlim(left=0.0)
             panel.set_ylim(bottom=0.0)
     _legend(figure, list(panels.ravel()))
-    return {"training": ("Score, speed and memory by minute", figure)}
+    caption = "Training scores are means around the minute; dotted is memory without the replay buffer."
+    return [_spec("training", "Score, speed and memory by minute", caption, figure)]
 
 
 def _training_lines(score: Axes, steps: Axes, memory: Axes, style: AgentStyle, record: JsonDict) -> None:

@@ -134,7 +134,7 @@ class FigureSpec:
     name: str
     """Of its files, without suffix."""
     number: str
-    """As in the paper, such as 'Figure 4'; figures of our own have other names."""
+    """As in the paper, such as 'Figure 4'; figures of our own have other names, or none."""
     title: str
     caption: str
     figure: Figure

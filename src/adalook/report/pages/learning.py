@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from adalook.report.data.learning import JsonDict, LearningData, learning_summary, load_learning, memory_summary
 from adalook.report.data.statistics import FEWEST_SAMPLES
 from adalook.report.figures import learning as figures
-from adalook.report.figures.style import save
+from adalook.report.figures.style import FigureSpec, save_figure
 from adalook.storage.files import atomic_write, make_directory
 
 NAMED = 10
@@ -39,7 +38,8 @@ def write_learning_report(results: Path, out: Path) -> list[Path]:
     for path, content in ((page, text), (numbers, json.dumps(known, indent=1) + "\n")):
         with atomic_write(path) as file:
             file.write(content.encode())
-    return [page, numbers, *(path for stem, (_, figure) in drawn.items() for path in save(figure, out / stem))]
+    saved = [save_figure(spec, out) for spec in drawn]
+    return [page, numbers, *(path for figure in saved for path in (figure.svg, figure.png))]
 
 
 def run_in_words(record: JsonDict) -> str:
@@ -69,11 +69,7 @@ def interval(estimate: JsonDict, digits: int = 2) -> str:
     return f"{value} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"
 
 
-Drawn = dict[str, tuple[str, Any]]
-"""Title and figure by the stem of the files."""
-
-
-def _evaluation_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
+def _evaluation_page(data: LearningData, known: JsonDict, drawn: list[FigureSpec]) -> str:
     episodes = "; ".join(f"{game}: {data.final_episodes[game]} episodes" for game in data.games)
     lines = [
         f"# {TITLES.get(data.name, data.name)}",
@@ -97,8 +93,12 @@ def _evaluation_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
     ]
     for game, cells in known["games"].items():
         lines += _game_lines(data, game, cells)
-    lines += ["## Curves", "", *(f"![{title}]({stem}.svg)\n" for stem, (title, _) in drawn.items())]
+    lines += ["## Curves", "", *_pictures(drawn)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _pictures(drawn: list[FigureSpec]) -> list[str]:
+    return [f"![{spec.title}]({spec.name}.svg)\n" for spec in drawn]
 
 
 def _measured_on(data: LearningData) -> str:
@@ -194,7 +194,7 @@ def _training_summary(data: LearningData) -> JsonDict:
     }
 
 
-def _training_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
+def _training_page(data: LearningData, known: JsonDict, drawn: list[FigureSpec]) -> str:
     lines = [
         f"# {TITLES.get(data.name, data.name)}: {', '.join(data.trained_games)}",
         "",
@@ -225,5 +225,5 @@ def _training_page(data: LearningData, known: JsonDict, drawn: Drawn) -> str:
             f"{samples['resident_mib'][-1]:,.0f} MiB | {samples['replay_mib'][-1]:,.0f} MiB | {growth} | {leak} | "
             f"{f'{files[0]}–{max(files)}' if files else '–'} |"
         )
-    lines += ["", *(f"![{title}]({stem}.svg)\n" for stem, (title, _) in drawn.items())]
+    lines += ["", *_pictures(drawn)]
     return "\n".join(lines).rstrip() + "\n"
