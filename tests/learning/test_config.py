@@ -47,7 +47,7 @@ def test_names_of_games_make_no_env(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["name", "env", "simulator"],
 )
-def test_envs_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) -> None:
+def test_envs_with_discrete_observations_get_a_table_with_an_entry_for_each(env: Any) -> None:
     config = config_for(env)
     assert config == dataclasses.replace(tabular(), max_episode_steps=1_000)  # as long as they go on by themselves
     agent = QLDQN(env, dataclasses.replace(config, num_envs=2, learning_starts_steps=32))
@@ -55,7 +55,7 @@ def test_envs_with_numbered_states_get_a_table_with_an_entry_for_each(env: Any) 
     assert agent.learn(steps=64).step == 64
 
 
-class Numbered(gymnasium.Env[int, int]):
+class DiscreteRing(gymnasium.Env[int, int]):
     """A ring of three states, numbered from `first` on."""
 
     action_space = gymnasium.spaces.Discrete(2)
@@ -75,15 +75,15 @@ class Numbered(gymnasium.Env[int, int]):
 
 
 def test_a_table_holds_the_greatest_number_of_a_state() -> None:
-    env = Numbered(first=5)
+    env = DiscreteRing(first=5)
     agent = DQN(env, dataclasses.replace(config_for(env), learning_starts_steps=32, max_episode_steps=20))
     assert agent.network.trunk.features == 8
     assert agent.learn(steps=400).evaluate(2).mean > 5  # a reward on every third step, if it goes round
 
 
-def test_a_table_for_a_env_without_numbers_is_refused() -> None:
-    assert config_for(Numbered(first=-1)) == vector()
-    for env in (Numbered(first=-1), "CartPole-v1", "MinAtar/Breakout-v1"):
+def test_a_table_for_an_env_without_discrete_observations_is_refused() -> None:
+    assert config_for(DiscreteRing(first=-1)) == vector()
+    for env in (DiscreteRing(first=-1), "CartPole-v1", "MinAtar/Breakout-v1"):
         with pytest.raises(ArgumentError, match="discrete observations"):
             DQN(env, tabular())
 

@@ -33,7 +33,7 @@ def test_ctrl_c_ends_the_round_first(overlap: bool) -> None:
 @pytest.mark.parametrize("overlap", [False, True])
 def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = DQN(BREAKOUT, small_config(overlap=overlap), seed=1).learn(steps=120)
-    step, update, finished = EnvPool.step, Learner.update, list[float]()
+    step, update, finished = EnvPool.step, Learner.update, list[bool]()
 
     def stopped(envs: EnvPool, actions: Any) -> Any:
         step(envs, actions)
@@ -42,7 +42,7 @@ def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypat
     def slow(learner: Learner, batches: Any) -> Any:
         time.sleep(0.1)
         updates = update(learner, batches)
-        finished.append(time.perf_counter())
+        finished.append(True)
         return updates
 
     with monkeypatch.context() as changed:
@@ -50,8 +50,7 @@ def test_a_round_that_was_cut_is_no_state_to_go_on_from(overlap: bool, monkeypat
         changed.setattr(Learner, "update", slow)
         with pytest.raises(KeyboardInterrupt):
             agent.learn(steps=8)
-        assert finished
-        assert finished[-1] < time.perf_counter()  # nobody learns any more
+        assert finished  # nobody learns any more
     for use in (agent.state, lambda: agent.learn(steps=8)):
         with pytest.raises(AdalookError, match="in the middle of a round"):
             use()

@@ -117,12 +117,6 @@ def test_a_table_has_an_entry_for_each_state_and_nothing_else() -> None:
     assert np.array_equal(values, table.T)
 
 
-def test_a_q_function_takes_the_best_action() -> None:
-    q_function = QFunction(network(), CPU)
-    rows = bits(4).numpy()
-    assert np.array_equal(q_function.values(rows, 2), q_function.action_values(rows, 2).max(axis=1))
-
-
 def test_weights_go_over_to_another_network_and_misfits_are_refused() -> None:
     first, second = network(seed=0), network(seed=1)
     second.load_weights(first.weights())

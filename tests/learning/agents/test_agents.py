@@ -130,7 +130,7 @@ def _trained_states(agent: Agent, depth: int) -> Any:
 
 
 def _at(mdp: al.MDP, state: int) -> TabularSimulator:
-    """A env in some state."""
+    """An env in some state."""
     env = TabularSimulator(mdp, start=state)
     env.reset(seed=0)
     return env
@@ -267,7 +267,7 @@ def test_save_and_load_keep_everything(tmp_path: Any) -> None:
     assert fingerprint(QLDQN.load(tmp_path / "run")) == fingerprint(agent)
 
 
-def test_a_env_without_a_name_must_be_given_again(tmp_path: Any) -> None:
+def test_an_env_without_a_name_must_be_given_again(tmp_path: Any) -> None:
     mdp = corridor()
     agent = DQN(mdp, depth=1)
     agent.learn(steps=80)

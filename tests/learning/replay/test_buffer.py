@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from adalook.errors import ArgumentError
+from adalook.learning.config import DEEPEST
 from adalook.learning.depth import DistanceRanks
 from adalook.learning.replay import buffer
-from adalook.learning.replay.buffer import MAX_STEPS, SEGMENT_RECORDS, Experience, Replay
+from adalook.learning.replay.buffer import SEGMENT_RECORDS, Experience, Replay
 from adalook.learning.replay.codecs import LZ4, Bits, Raw
 from adalook.learning.replay.frames import SEGMENT_FRAMES
 
@@ -252,7 +253,7 @@ def test_frames_that_share_less_than_assumed_cost_old_transitions_and_never_more
         ({"head": 4}, "head of a transition"),
         ({"head": -1}, "head of a transition"),
         ({"steps": 0}, "steps of a transition"),
-        ({"steps": MAX_STEPS + 1}, "steps of a transition"),
+        ({"steps": DEEPEST + 1}, "steps of a transition"),
         ({"return_to_leaf": math.nan}, "return to the leaf"),
         ({"distances": {0: 1.0}}, "depth of a distance"),
         ({"distances": {1: 1.0, 2: math.inf}}, "not finite"),

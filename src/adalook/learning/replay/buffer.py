@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from adalook._arrays import BoolArray, IntArray
 from adalook.errors import ArgumentError
+from adalook.learning.config import DEEPEST
 from adalook.learning.depth import DistanceRanks
 from adalook.learning.replay.codecs import LZ4, Raw, fitting_codec, shows_stacked_frames
 from adalook.learning.replay.frames import Codec, FrameStore
@@ -33,9 +34,6 @@ Observation = NDArray[Any]
 
 SEGMENT_RECORDS = 4096
 """Records per segment: checkpoints write a segment once."""
-
-MAX_STEPS = 127
-"""No leaf may be farther away, and no head have a higher number: records keep both in a byte."""
 
 MEMORY_SHARE = 0.9
 """Share of the free memory that a buffer may fill: the rest is for networks and everything else that comes later."""
@@ -311,9 +309,9 @@ class Replay:
             raise ArgumentError(
                 "head of a transition is out of range", expected=f"0 to {self.max_depth}", got=experience.head
             )
-        if not 1 <= experience.steps <= MAX_STEPS:
+        if not 1 <= experience.steps <= DEEPEST:
             raise ArgumentError(
-                "steps of a transition are out of range", expected=f"1 to {MAX_STEPS}", got=experience.steps
+                "steps of a transition are out of range", expected=f"1 to {DEEPEST}", got=experience.steps
             )
         if not math.isfinite(experience.return_to_leaf):
             raise ArgumentError("return to the leaf is not finite", got=experience.return_to_leaf)
