@@ -39,10 +39,10 @@ class Learner:
     """Moves a network towards its targets by gradient descent.
 
     Args:
-        network: what learns.
+        network: the network that learns.
         target: a network of the same shape; its weights are overwritten.
-        config: of the run.
-        device: where the networks are.
+        config: the settings of the run.
+        device: the device that both networks are on.
         optimizers: classes to use instead of PyTorch's own, by the name that the config has for them.
     """
 

@@ -71,13 +71,13 @@ class Trainer:
     """Everything that changes while an agent learns.
 
     Args:
-        config: of the run.
-        envs: live.
-        actor: decides, by `acting`.
-        acting: the network that acts; after each round it is what `learner` made of its own.
-        learner: its network becomes a copy of `acting`.
-        replay: empty, or as `load_state` left it.
-        seed: of everything that is drawn here.
+        config: the settings of the run.
+        envs: the live environments.
+        actor: chooses actions by the network `acting`.
+        acting: the network that acts; after each round it gets the weights of the learner's network.
+        learner: its network begins as a copy of `acting`.
+        replay: an empty replay buffer.
+        seed: seeds exploration, searches and the sampling of batches.
         executor: runs the updates while this thread acts; None: one after the other.
     """
 

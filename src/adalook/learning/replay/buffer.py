@@ -111,7 +111,7 @@ class Replay:
             observation_shape: of one state.
             observation_dtype: of one state.
             max_depth: of the trees.
-            ranks: from now on holds the distances of this buffer's transitions, and no others; None: nobody asks.
+            ranks: from now on holds the distances of this buffer's transitions, and no others; None: ranks of its own.
             stacked: the first axis of an observation is a stack of frames, which are stored one by one.
             codec: how frames are packed; None: what fits them.
             memory_bytes: what the buffer may take; None: what it is estimated to need, if the machine has that left.
