@@ -48,7 +48,7 @@ def test_when_all_paths_are_rolled_out_the_values_are_those_of_the_full_tree(see
     sim = Graph(12, 3, seed=seed)
     sim.reset(seed=seed)
     root = Root.of(sim)
-    result = trees_of(sim, repeat=repeat).search([root], values, FixedDepth(1), seeds=[seed])[0]
+    result = trees_of(sim, repeat=repeat).search([sim], values, FixedDepth(1), seeds=[seed])[0]
     np.testing.assert_allclose(result.action_values, plain_action_values(sim, root, 4, DISCOUNT, value_fn=values))
     assert result.status is SearchStatus.TERMINATED
 
@@ -58,7 +58,7 @@ def test_every_value_is_that_of_a_path_and_of_a_leaf(seed):
     sim = Graph(40, 4, seed=seed, terminal=0.05)
     sim.reset(seed=seed)
     root = Root.of(sim)
-    result = trees_of(sim, nodes=50, length=9, repeat=0.8).search([root], values, FixedDepth(1), seeds=[seed])[0]
+    result = trees_of(sim, nodes=50, length=9, repeat=0.8).search([sim], values, FixedDepth(1), seeds=[seed])[0]
     assert result.nodes == 50
     assert result.value == pytest.approx(replayed(sim, root, result.path))
     for action in range(4):
@@ -71,50 +71,85 @@ def test_every_value_is_that_of_a_path_and_of_a_leaf(seed):
 def test_every_first_action_is_tried_before_any_is_tried_again():
     sim = Graph(40, 6, seed=1, terminal=0.0)
     sim.reset(seed=1)
-    result = trees_of(sim, nodes=6, length=1).search([Root.of(sim)], values, FixedDepth(1), seeds=[3])[0]
+    result = trees_of(sim, nodes=6, length=1).search([sim], values, FixedDepth(1), seeds=[3])[0]
     assert np.isfinite(result.action_values).all()
 
 
 def test_stages_go_on_as_the_rule_says():
     sim = Graph(60, 3, seed=2, terminal=0.0)
     sim.reset(seed=2)
-    one = trees_of(sim, nodes=20, length=8).search([Root.of(sim)], values, FixedDepth(3), seeds=[5])[0]
+    one = trees_of(sim, nodes=20, length=8).search([sim], values, FixedDepth(3), seeds=[5])[0]
     assert [level.nodes for level in one.levels] == [20, 20, 20]
     assert [level.depth for level in one.levels] == [1, 2, 3]
-    never = trees_of(sim, nodes=20, length=8).search([Root.of(sim)], values, GapDepth(1e-12, max_depth=3), seeds=[5])[0]
+    never = trees_of(sim, nodes=20, length=8).search([sim], values, GapDepth(1e-12, max_depth=3), seeds=[5])[0]
     assert [level.nodes for level in never.levels] == [20]
 
 
 def test_values_of_later_stages_only_rise_when_leaves_are_worth_nothing():
     sim = Graph(60, 3, seed=4, terminal=0.1)
     sim.reset(seed=4)
-    result = trees_of(sim, nodes=15, length=10).search([Root.of(sim)], zeros, FixedDepth(4), seeds=[5])[0]
+    result = trees_of(sim, nodes=15, length=10).search([sim], zeros, FixedDepth(4), seeds=[5])[0]
     for before, after in itertools.pairwise(result.levels):
         assert (after.returns[before.leaf_terminated] >= before.returns[before.leaf_terminated] - 1e-12).all()
 
 
 def test_one_seed_gives_one_result_alone_or_beside_others():
-    sim = Graph(40, 3, seed=6)
-    roots = []
-    for seed in range(3):
+    sims = [Graph(40, 3, seed=6) for _ in range(3)]
+    for seed, sim in enumerate(sims):
         sim.reset(seed=seed)
-        roots.append(Root.of(sim))
-    together = trees_of(sim, nodes=30, length=6).search(roots, values, FixedDepth(2), seeds=[1, 2, 3])
-    for root, seed, result in zip(roots, [1, 2, 3], together, strict=True):
-        alone = trees_of(sim, nodes=30, length=6).search([root], values, FixedDepth(2), seeds=[seed])[0]
+    together = trees_of(sims[0], nodes=30, length=6).search(sims, values, FixedDepth(2), seeds=[1, 2, 3])
+    for sim, seed, result in zip(sims, [1, 2, 3], together, strict=True):
+        alone = trees_of(sim, nodes=30, length=6).search([sim], values, FixedDepth(2), seeds=[seed])[0]
         assert alone.path == result.path
         assert alone.action_values.tolist() == result.action_values.tolist()
+
+
+def test_the_first_rollout_follows_the_policy():
+    sim = Graph(60, 3, seed=9, terminal=0.0)
+    sim.reset(seed=9)
+    trees = trees_of(sim, nodes=6, length=6)
+    result = trees.search(
+        [sim], zeros, FixedDepth(1), seeds=[1], policy=lambda observations: np.full(len(observations), 2)
+    )[0]
+    assert result.path == (2, 2, 2, 2, 2, 2)
+    assert np.isfinite(result.action_values).tolist() == [False, False, True]
+
+
+def test_a_kept_tree_that_is_loaded_again_goes_on_in_the_same_way():
+    def sim_after(action):
+        sim = Counting(30, 3, seed=7, terminal=0.1, seconds=0.0)
+        sim.reset(seed=7)
+        if action is not None:
+            sim.step(action)
+        return sim
+
+    sim = sim_after(None)
+    trees = trees_of(sim, nodes=25, length=6, repeat=0.5)
+    first = trees.search([sim], values, FixedDepth(2), seeds=[1])[0]
+    sim.step(first.action)
+    trees.keep(sim, first.action)
+
+    other = sim_after(first.action)
+    loaded = trees_of(other, nodes=25, length=6, repeat=0.5)
+    loaded.load_kept_paths(other, trees.kept_paths(sim), seed=0)
+    assert len(trees.kept_paths(sim)) > 5
+    one, two = (
+        each.search([env], values, FixedDepth(2), seeds=[2])[0] for each, env in ((trees, sim), (loaded, other))
+    )
+    assert one.path == two.path
+    assert one.action_values.tolist() == two.action_values.tolist()
+    assert trees.kept_paths(sim) == loaded.kept_paths(other)
 
 
 def test_the_subtree_of_what_the_live_env_did_is_kept_and_costs_nothing():
     sim = Counting(30, 3, seed=7, terminal=0.0, seconds=0.0)
     sim.reset(seed=7)
     trees = trees_of(sim, length=3)
-    first = trees.search([Root.of(sim)], values, FixedDepth(1), seeds=[1])[0]
+    first = trees.search([sim], values, FixedDepth(1), seeds=[1])[0]
     assert sim.taken == first.nodes == 3 + 9 + 27
     sim.step(first.action)
-    trees.keep(0, first.action)
-    again = trees.search([Root.of(sim)], values, FixedDepth(1), seeds=[2])[0]
+    trees.keep(sim, first.action)
+    again = trees.search([sim], values, FixedDepth(1), seeds=[2])[0]
     assert again.nodes == 27, "depths 1 and 2 are known, depth 3 is new"
     expected = plain_action_values(sim, Root.of(sim), 3, DISCOUNT, value_fn=values)
     np.testing.assert_allclose(again.action_values, expected)
@@ -124,11 +159,11 @@ def test_a_tree_of_another_state_is_forgotten():
     sim = Counting(30, 3, seed=8, terminal=0.0, seconds=0.0)
     sim.reset(seed=0)
     trees = trees_of(sim, length=2)
-    trees.search([Root.of(sim)], values, FixedDepth(1), seeds=[1])
-    trees.keep(0, 1)
+    trees.search([sim], values, FixedDepth(1), seeds=[1])
+    trees.keep(sim, 1)
     sim.reset(seed=3)  # a new episode, not what action 1 leads to
     before = sim.taken
-    result = trees.search([Root.of(sim)], values, FixedDepth(1), seeds=[2])[0]
+    result = trees.search([sim], values, FixedDepth(1), seeds=[2])[0]
     assert sim.taken - before == 3 + 9
     expected = plain_action_values(sim, Root.of(sim), 2, DISCOUNT, value_fn=values)
     np.testing.assert_allclose(result.action_values, expected)
@@ -139,9 +174,9 @@ def test_a_stochastic_simulator_keeps_nothing_and_foresees_nothing():
     sim.reset(seed=0)
     trees = trees_of(sim, nodes=20, length=4)
     for seed in range(10):
-        result = trees.search([Root.of(sim)], zeros, FixedDepth(1), seeds=[seed])[0]
+        result = trees.search([sim], zeros, FixedDepth(1), seeds=[seed])[0]
         sim.step(result.action)
-        trees.keep(0, result.action)
+        trees.keep(sim, result.action)
         assert result.nodes == 20
 
 
@@ -149,7 +184,7 @@ def test_the_live_env_is_left_alone():
     sim = MinAtarSimulator("MinAtar/Breakout-v1")
     sim.reset(seed=0)
     before = sim.pack(sim.save())
-    trees_of(sim, nodes=40, length=12, repeat=0.8).search([Root.of(sim)], zeros, FixedDepth(2), seeds=[0])
+    trees_of(sim, nodes=40, length=12, repeat=0.8).search([sim], zeros, FixedDepth(2), seeds=[0])
     assert sim.pack(sim.save()) == before
 
 

@@ -1,30 +1,66 @@
-"""The learning experiment on Atari: DQN, depth 1 and QL-DQN, fifteen processor minutes each.
+"""The learning experiment on Atari: the paper's figures 6 and 7, twenty processor minutes for each run.
 
-Runs are not judged by greedy play, which takes minutes an episode where a player stalls: what counts is the score of
-training episodes, the speed, and whether memory holds.
+The paper's agents, DQN with trees of depth 0 to 3 and QL-DQN, have the usual rules: four frames a step and clipped
+rewards. All agents have the same small network, since twenty minutes are short. Evaluations end after a fixed number of
+simulated steps: good players play for long, and deep trees are slow.
 """
 
 from __future__ import annotations
 
-from adalook.experiments.learning.suite import Game, Suite
-from adalook.learning.presets import atari
+import dataclasses
 
-GAMES = {
-    name: Game(name, f"ALE/{name}-v5", interim_episodes=0, final_episodes=0, random_episodes=0)
-    for name in ("Breakout", "Tutankham", "VideoPinball", "Solaris", "Berzerk")
-}
+from adalook.experiments.learning.suite import Game, Suite
+from adalook.learning.config import Config
+from adalook.learning.presets import atari_fast
+from adalook.simulators.ale.emulator import atari_ids
+
+PAPER_GAMES = ("VideoPinball", "Tutankham", "Solaris", "Berzerk")
+
+
+def game(name: str) -> Game | None:
+    """Return an Atari game by its name; None if ALE has none of that name."""
+    env = f"ALE/{name}-v5"
+    if env not in atari_ids():
+        return None
+    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=200_000)
+
+
+def ours() -> Config:
+    """Return the settings of QL-DQN."""
+    return atari_fast()
+
+
+def baseline() -> Config:
+    """Return the settings of the paper's agents: the usual rules, the network and the learning rate of `ours`."""
+    return dataclasses.replace(
+        ours(),
+        num_envs=8,
+        life_loss_penalty=0.0,
+        reward_scale="clip",
+        frame_skip=4,
+        max_episode_steps=27_000,
+        stall_steps=2_700,
+        epsilon_end=0.05,
+        epsilon_anneal_steps=10_000,
+        search_shape="exhaustive",
+        nodes_per_step=20.0,
+        deepest_tree=3,
+        learn_real_steps=False,
+        learning_starts_steps=1_000,
+        update_period_steps=2,
+        gradient_steps=1,
+        ranked_transitions=1_000,
+    )
+
+
 SUITE = Suite(
     name="atari",
-    games=GAMES,
-    preset=atari,
-    changes={
-        "buffer_transitions": 10_000,  # fills within the run, so that forgetting is tried as well
-        "epsilon_anneal_steps": 10_000,
-        "learning_starts_steps": 1_000,  # the preset's 80,000 steps would be the better part of the run
-        "overlap": False,  # one thread, so that processor time is what a core of one's own would take
-    },
-    usual_games=("Breakout",),
-    usual_agents=("depth0", "depth1", "ql"),
-    usual_seeds=1,
-    usual_seconds=900.0,
+    games={name: found for name in PAPER_GAMES if (found := game(name)) is not None},
+    baseline=baseline,
+    ours=ours,
+    usual_games=PAPER_GAMES,
+    usual_agents=("depth0", "depth1", "depth2", "depth3", "ql-paper", "ql"),
+    usual_seeds=3,
+    usual_seconds=1_200.0,
+    other_game=game,
 )

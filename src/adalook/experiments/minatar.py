@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from adalook.experiments.learning.suite import AGENTS, Game, Suite
+from adalook.learning.config import Config
 from adalook.learning.presets import minatar
 
 GAMES = {
@@ -15,18 +18,25 @@ GAMES = {
         "Seaquest": (),
     }.items()
 }
+
+
+def settings() -> Config:
+    """Return the preset with what four minutes ask for.
+
+    Such runs have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without learning would leave
+    most of a run, and more of a slow agent's than of a fast one's, to chance. Episodes are cut off where Freeway's end:
+    a greedy player may bounce the ball for ever without hitting a brick.
+    """
+    return dataclasses.replace(
+        minatar(), epsilon_anneal_steps=20_000, learning_starts_steps=1_000, max_episode_steps=2_500
+    )
+
+
 SUITE = Suite(
     name="minatar",
     games=GAMES,
-    preset=minatar,
-    changes={
-        # Runs of four minutes have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without
-        # learning would leave most of a run, and more of a slow agent's than of a fast one's, to chance.
-        "epsilon_anneal_steps": 20_000,
-        "learning_starts_steps": 1_000,
-        # As long as Freeway's own episodes. A greedy player may bounce the ball for ever without hitting a brick.
-        "max_episode_steps": 2_500,
-    },
+    baseline=settings,
+    ours=settings,
     usual_games=("Breakout", "Asterix", "Freeway"),
     usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
     usual_seeds=3,

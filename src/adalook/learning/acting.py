@@ -7,17 +7,19 @@ terminated). A random action takes the best leaf *below that action* (decision 9
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from adalook._arrays import FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import DivergedError
 from adalook.learning.networks import QFunction
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import SearchResult
+from adalook.search.rollouts import Rollouts, RolloutTrees
 from adalook.search.rules.base import DepthRule
 from adalook.search.search import Root, search_many
 from adalook.search.workers.base import Expander, make_expander
@@ -35,18 +37,23 @@ class Decision:
     depth: int
     """Depth of the tree that was searched; 0: none was."""
     experiences: tuple[Experience, ...] = ()
-    """What to learn from; that of the action taken comes first. None: learn from the environment's next step."""
+    """What to learn from; that of the action taken comes first."""
+    learn_real_step: bool = True
+    """Whether the environment's next step is learnt from, too."""
     distances: Mapping[int, float] = field(default_factory=dict)
     """Distances to Ṽ* by depth, as far as the rule measured them."""
     nodes: int = 0
     """Steps that the search simulated."""
     tree_nodes: int = 0
     """Steps that it would have simulated if it did not merge equal nodes."""
+    tied_actions: int = 1
+    """First actions that the search could not tell from the best."""
 
 
-class Actor(Protocol):
+class Actor(ABC):
     """Chooses actions."""
 
+    @abstractmethod
     def decide(
         self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
     ) -> list[Decision]:
@@ -59,9 +66,18 @@ class Actor(Protocol):
             seeds: (n,) of the searches' own randomness.
         """
 
+    def state(self, envs: Sequence[Simulator]) -> list[Any]:
+        """Return what is kept of live environments between decisions, as plain data; nothing by default."""
+        del envs
+        return []
+
+    def load_state(self, envs: Sequence[Simulator], state: list[Any]) -> None:
+        """Go on from what `state` gave for the same environments."""
+        del envs, state
+
 
 @dataclass(frozen=True)
-class ValueActor:
+class ValueActor(Actor):
     """Acts greedily by Q_0, without a tree: plain DQN."""
 
     q_function: QFunction
@@ -79,7 +95,7 @@ class ValueActor:
         ]
 
 
-class TreeActor:
+class TreeActor(Actor):
     """Acts by the best leaf of a search tree of fixed or adaptive depth.
 
     Args:
@@ -166,4 +182,118 @@ class TreeActor:
             distances={level.depth: level.distance for level in result.levels if np.isfinite(level.distance)},
             nodes=result.nodes,
             tree_nodes=result.tree_nodes,
+            learn_real_step=False,
+            tied_actions=int(tied(result.action_values).sum()),
         )
+
+
+TIE = 1e-5
+"""Values that differ by less, relative to the best, are equal: networks round differently in other batches."""
+
+
+def tied(action_values: FloatArray) -> BoolArray:
+    """Return (A,) which actions are as good as the best.
+
+    >>> tied(np.array([1.0, 0.5, 1.0]))
+    array([ True, False,  True])
+    """
+    best = float(action_values.max())
+    return np.asarray(action_values >= best - TIE * (1.0 + abs(best)))
+
+
+class RolloutActor(Actor):
+    """Acts by rollouts in a tree that is kept from one decision to the next.
+
+    The first rollout follows argmax_a Q, so that the tree is no worse than the network wherever it looks; among first
+    actions that the tree cannot tell apart Q(s₀, ·) decides.
+
+    Args:
+        q_function: values leaves, and breaks ties.
+        rule: how many stages; its depth is the number of a stage.
+        sim: steps the nodes.
+        shape: of the rollouts.
+        discount: γ.
+        every_action: store the best leaf below every first action that was tried, not only below the one taken.
+        real_steps: learn from what the environment then does, too.
+    """
+
+    def __init__(
+        self,
+        q_function: QFunction,
+        rule: DepthRule,
+        sim: Simulator,
+        shape: Rollouts,
+        *,
+        discount: float,
+        every_action: bool,
+        real_steps: bool,
+    ) -> None:
+        self._q_function, self._rule = q_function, rule
+        self._trees = RolloutTrees(sim, shape, discount)
+        self._every_action, self._real_steps = every_action, real_steps
+        self._head = min(q_function.network.names)
+
+    def decide(
+        self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
+    ) -> list[Decision]:
+        """Return decisions, see `Actor`."""
+        results = self._trees.search(envs, self._values, self._rule, seeds=seeds.tolist(), policy=self._greedy)
+        root_values = self._q_function.action_values(observations, self._head)
+        decisions = []
+        for env, observation, values, result, other in zip(
+            envs, observations, root_values, results, random_actions.tolist(), strict=True
+        ):
+            best = tied(result.action_values)
+            action = int(np.where(best, values, -np.inf).argmax()) if other == NO_ACTION else other
+            decisions.append(self._decision(observation, result, action, int(best.sum())))
+            self._trees.keep(env, action)
+        return decisions
+
+    def _values(self, observations: np.ndarray[Any, Any], stage: int) -> FloatArray:
+        """Return max_a Q of leaves, whatever the stage."""
+        del stage
+        values = self._q_function.values(observations, self._head)
+        if not np.isfinite(values).all():
+            raise DivergedError(values[~np.isfinite(values)][0])
+        return values
+
+    def _greedy(self, observations: np.ndarray[Any, Any]) -> IntArray:
+        """Return argmax_a Q."""
+        return self._q_function.action_values(observations, self._head).argmax(axis=1)
+
+    def _decision(self, observation: np.ndarray[Any, Any], result: SearchResult, action: int, ties: int) -> Decision:
+        tried = np.flatnonzero(np.isfinite(result.action_values)).tolist()
+        others = [other for other in tried if other != action] if self._every_action else []
+        experiences = []
+        for first_action in [*([action] if action in tried else []), *others]:
+            leaf = result.leaf(first_action)
+            experiences.append(
+                Experience(
+                    observation,
+                    first_action,
+                    leaf.return_to_leaf,
+                    leaf.observation,
+                    self._head,
+                    leaf.depth,
+                    leaf.terminated,
+                )
+            )
+        return Decision(
+            action,
+            result.depth,
+            experiences=tuple(experiences),
+            learn_real_step=self._real_steps,
+            distances={level.depth: level.distance for level in result.levels if np.isfinite(level.distance)},
+            nodes=result.nodes,
+            tree_nodes=result.tree_nodes,
+            tied_actions=ties,
+        )
+
+    def state(self, envs: Sequence[Simulator]) -> list[Any]:
+        """Return the trees that are kept, as paths: they are simulated anew when training goes on."""
+        return [self._trees.kept_paths(env) for env in envs]
+
+    def load_state(self, envs: Sequence[Simulator], state: list[Any]) -> None:
+        """Go on from what `state` gave for the same environments."""
+        for env, paths in zip(envs, state, strict=True):
+            self._trees.load_kept_paths(env, paths, seed=0)

@@ -29,8 +29,10 @@ from adalook.errors import ArgumentError
 Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
 Acceleration = Literal["all", "network", "optimizer", "none"]
+RewardScale = Literal["clip", "log"]
+SearchShape = Literal["exhaustive", "rollouts"]
 
-BUILT_IN_NETWORKS = ("nature", "minatar", "mlp", "table")
+BUILT_IN_NETWORKS = ("nature", "compact", "minatar", "mlp", "table")
 
 DEEPEST = 127
 """No tree may be deeper: the replay buffer keeps heads and steps in a byte each."""
@@ -49,12 +51,25 @@ class Config:
     """Environments that act together, so that their leaves share passes through the network."""
     life_loss_ends: Annotated[bool, boolean] = True
     """A lost life ends the value of a state, in training and in the tree alike (games without lives ignore it)."""
+    life_loss_penalty: Annotated[float, non_negative] = 0.0
+    """What a lost life, or the end of an Atari game, takes from the reward that is learnt from; scores do not show it.
+    """
+    reward_scale: Annotated[RewardScale, one_of(*get_args(RewardScale))] = "clip"
+    """Rewards of Atari games as they are learnt from: clip, their signs; log, sign(r) · ln(1 + |r|), so that more
+    points stay more."""
+    frame_skip: Annotated[int, integer(min=1)] = 4
+    """Frames of an Atari game per agent step."""
     max_episode_steps: Annotated[int, integer(min=1)] = 10_000
     """Episodes are cut off after this many agent steps. That is a truncation: the last state keeps its value."""
 
+    stall_steps: Annotated[int, integer(min=0)] = 0
+    """Episodes are cut off after this many agent steps without a point; those that show no other picture than the one
+    before count tenfold. 0: never. A game that waits for a button that nobody presses would go on for hours."""
+
     # The network
     network: Annotated[str, text("the name of a network")] = "minatar"
-    """nature: three convolutions, for Atari; minatar: one 3×3 convolution; mlp: two layers over a vector of numbers;
+    """nature: three convolutions, for Atari; compact: two of 5×5 in strides of 5, likewise; minatar: one 3×3
+    convolution; mlp: two layers over a vector of numbers;
     table: an entry per state. More can be registered in `adalook.learning.networks.NETWORKS`."""
     hidden_units: Annotated[int, integer(min=1)] = 128
     """Units of the layer below the heads; the table has none."""
@@ -75,6 +90,17 @@ class Config:
     """Share of random actions in evaluations."""
 
     # Lookahead: QL-DQN
+    search_shape: Annotated[SearchShape, one_of(*get_args(SearchShape))] = "exhaustive"
+    """exhaustive: all paths of so many steps, one level at a time (the paper's); rollouts: few long paths, a stage of
+    them at a time, in a tree that is kept from one decision to the next (ours). A stage is then what a level is."""
+    stage_nodes: Annotated[int, integer(min=1)] = 15
+    """Steps that a stage of rollouts simulates."""
+    rollout_steps: Annotated[int, integer(min=1, max=DEEPEST)] = 20
+    """Steps from the root after which rollouts end."""
+    rollout_repeat: Annotated[float, fraction] = 0.8
+    """Probability that a rollout repeats its last action."""
+    learn_real_steps: Annotated[bool, boolean] = False
+    """Learn from what the environment really did, over n_steps, beside the leaves of rollouts."""
     nodes_per_step: Annotated[float, non_negative] = 30.0
     """What a decision may cost on average, in simulated steps: θ follows the cost, one share for all depths (ours).
     0: the shares are given (the paper's)."""
@@ -109,12 +135,14 @@ class Config:
     learning_starts_steps: Annotated[int, integer(min=0)] = 5_000
     """Agent steps before the first update."""
     update_period_steps: Annotated[int, integer(min=1)] = 1
-    """Agent steps per update."""
+    """Agent steps from one time of learning to the next."""
+    gradient_steps: Annotated[int, integer(min=1)] = 1
+    """Updates each time."""
     target_period_steps: Annotated[int, integer(min=1)] = 1_000
     """Agent steps between copies of the network into the target network."""
     n_steps: Annotated[int, integer(min=1, max=DEEPEST)] = 1
-    """Steps of the environment that plain DQN (depth 0) learns from at a time: Σ γ^t r_t + γ^n max Q. Trees have their
-    own returns."""
+    """Real steps that are learnt from at a time, by plain DQN (depth 0) or with learn_real_steps:
+    Σ γ^t r_t + γ^n max Q. Trees have their own returns."""
     double: Annotated[bool, boolean] = False
     """Double DQN (van Hasselt et al. 2016): the network chooses the leaf's action, the target network values it."""
     optimizer: Annotated[Optimizer, one_of(*get_args(Optimizer))] = "rmsprop"

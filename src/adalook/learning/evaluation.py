@@ -13,6 +13,7 @@ import numpy as np
 from adalook import _validation as validation
 from adalook._arrays import FloatArray
 from adalook.learning.acting import NO_ACTION, Actor, Decision
+from adalook.learning.training import idle_steps
 from adalook.simulators.base import Simulator
 
 Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]
@@ -29,6 +30,10 @@ class Evaluation:
     """(episodes,) agent steps"""
     depths: dict[int, int]
     """How many decisions looked how deep."""
+    stalled: int = 0
+    """Episodes that were cut off since nothing happened any more."""
+    cut: int = 0
+    """Episodes that were cut off after `max_episode_steps`, or `max_nodes` of all of them together."""
 
     @property
     def mean(self) -> float:
@@ -53,6 +58,8 @@ class _Play:
     score: float = 0.0
     steps: int = 0
     episode_over: bool = False
+    idle: int = 0
+    """Steps for which nothing has happened, see `idle_steps`."""
 
 
 def evaluate(
@@ -63,11 +70,15 @@ def evaluate(
     num_envs: int,
     epsilon: float,
     max_episode_steps: int,
+    stall_steps: int = 0,
+    max_nodes: int | None = None,
     seed: int,
     watcher: Watcher | None = None,
 ) -> Evaluation:
     """Play `episodes` episodes, up to `num_envs` of them at a time; every one that begins is played to its end.
 
+    Its end may be `max_episode_steps`, or `stall_steps` in which nothing happened (see `idle_steps`; 0: no such end).
+    After `max_nodes` simulated steps of searches all end.
     Episode i draws all it needs from (seed, i), so that the others do not matter to it.
     """
     episodes = validation.integer(1).validate("the number of episodes", episodes)
@@ -77,15 +88,23 @@ def evaluate(
     playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, num_envs)]
     played: list[_Play] = []
     depths: Counter[int] = Counter()
+    cut_off: Counter[str] = Counter()
+    nodes = 0
     while playing:
         decisions = _step(actor, playing, epsilon, watcher)
         depths.update(decision.depth for decision in decisions)
+        nodes += sum(decision.nodes for decision in decisions)
+        if max_nodes is not None and nodes >= max_nodes:
+            max_episode_steps, waiting = 0, iter(())
         going_on = []
         for play in playing:
-            if not play.episode_over and play.steps < max_episode_steps:
+            stalled = 0 < stall_steps <= play.idle
+            if not (play.episode_over or stalled or play.steps >= max_episode_steps):
                 going_on.append(play)
                 continue
             played.append(play)
+            if not play.episode_over:
+                cut_off["stalled" if stalled else "cut"] += 1
             number = next(waiting, None)
             if number is None:
                 play.env.close()
@@ -97,6 +116,7 @@ def evaluate(
         np.array([play.score for play in played]),
         np.array([play.steps for play in played], np.float64),
         dict(sorted(depths.items())),
+        **cut_off,
     )
 
 
@@ -116,6 +136,7 @@ def _step(actor: Actor, playing: list[_Play], epsilon: float, watcher: Watcher |
         if watcher is not None:
             watcher(play.number, play.observation, decision)
         transition = play.env.step(decision.action)
+        play.idle = idle_steps(play.idle, play.observation, transition)
         play.observation, play.episode_over = transition.observation, transition.episode_over
         play.score += transition.raw_reward
         play.steps += 1

@@ -40,6 +40,36 @@ def atari() -> Config:
     )
 
 
+def atari_fast() -> Config:
+    """Return settings for Atari games that are strong after minutes of one core: long rollouts, a small network."""
+    return Config(
+        num_envs=2,
+        life_loss_penalty=1.0,
+        reward_scale="log",
+        frame_skip=8,
+        max_episode_steps=13_500,  # 108,000 frames, half an hour of play
+        stall_steps=1_350,  # three minutes of play without a point, or 18 seconds of one and the same picture
+        network="compact",
+        hidden_units=256,
+        epsilon_end=0.01,
+        epsilon_anneal_steps=1_000,
+        evaluation_epsilon=0.0,
+        search_shape="rollouts",
+        nodes_per_step=60.0,
+        deepest_tree=8,
+        learn_real_steps=True,
+        buffer_transitions=100_000,
+        learning_starts_steps=500,
+        target_period_steps=500,
+        optimizer="adam",
+        learning_rate=1e-4,
+        optimizer_epsilon=1.5e-4,
+        second_moment_decay=0.999,
+        double=True,
+        ranked_transitions=200,
+    )
+
+
 def tabular() -> Config:
     """Return a table of values, for discrete observations that are few enough to check against `al.solve`."""
     return Config(

@@ -46,6 +46,8 @@ class Episode:
     score: float
     """Sum of rewards before clipping."""
     steps: int
+    stalled: bool = False
+    """Whether it was cut off since nothing happened any more (`Config.stall_steps`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,7 @@ class Trainer:
         learner.network.load_state_dict(acting.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
-        self._returns = NStepReturns(len(envs), config.n_steps, config.discount)
+        self._returns = NStepReturns(len(envs), config.n_steps, config.discount, head=min(acting.names))
         self.step, self.seconds = 0, 0.0
         self._between_rounds = True
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
@@ -143,7 +145,9 @@ class Trainer:
 
     def _store(self, env: int, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
         """Store what a decision is to be learnt from; plain DQN's are the steps that the environment made."""
-        experiences = decision.experiences or self._returns.add(env, observation, decision.action, transition)
+        experiences = decision.experiences
+        if decision.learn_real_step:
+            experiences = (*experiences, *self._returns.add(env, observation, decision.action, transition))
         distances = decision.distances or None  # they belong to the state: recorded once, with its first leaf
         for experience in experiences:
             self.replay.add(experience, distances)
@@ -169,7 +173,7 @@ class Trainer:
             if step <= config.learning_starts_steps or len(self.replay) < config.batch_transitions:
                 continue
             if step % config.update_period_steps == 0:
-                stretches[-1] += 1
+                stretches[-1] += config.gradient_steps
             if step % config.target_period_steps == 0:
                 stretches.append(0)
         return stretches
@@ -195,6 +199,7 @@ class Trainer:
             "learner": self.learner.state(),
             "envs": self.envs.state(),
             "returns": self._returns.state(),
+            "actor": self.actor.state(self.envs.live),
             "replay": self.replay.state(),
         }
 
@@ -207,6 +212,7 @@ class Trainer:
         self.acting.load_state_dict(self.learner.network.state_dict())
         self.envs.load_state(state["envs"])
         self._returns.load_state(state["returns"])
+        self.actor.load_state(self.envs.live, state["actor"])
         self.replay.load_state(state["replay"])
         self._between_rounds = True
 
@@ -279,10 +285,11 @@ class NStepReturns:
         num_envs: how many environments.
         n_steps: n.
         discount: γ.
+        head: the head that learns from them.
     """
 
-    def __init__(self, num_envs: int, n_steps: int, discount: float) -> None:
-        self._n_steps, self._discount = n_steps, discount
+    def __init__(self, num_envs: int, n_steps: int, discount: float, head: int = 0) -> None:
+        self._n_steps, self._discount, self._head = n_steps, discount, head
         self._pending: list[list[tuple[np.ndarray[Any, Any], int, float]]] = [[] for _ in range(num_envs)]
         """(observation, action, reward) of the last steps of each environment, fewer than n"""
 
@@ -302,7 +309,7 @@ class NStepReturns:
                     first_action,
                     sum(self._discount**t * reward for t, (_, _, reward) in enumerate(pending)),
                     transition.observation,
-                    head=0,
+                    head=self._head,
                     steps=len(pending),
                     terminated=transition.terminated,
                 )
@@ -319,6 +326,21 @@ class NStepReturns:
         self._pending = [[(np.asarray(step[0]), step[1], step[2]) for step in pending] for pending in state]
 
 
+STILL_PICTURE = 10
+"""So many steps without a point is a step counted for that does not even change the picture."""
+
+
+def idle_steps(before: int, observation: np.ndarray[Any, Any], transition: Transition) -> int:
+    """Return for how many steps nothing has happened after one more; `observation` was shown before it.
+
+    Args:
+        before: the same, before this step.
+    """
+    if transition.raw_reward != 0.0:
+        return 0
+    return before + (STILL_PICTURE if np.array_equal(observation, transition.observation) else 1)
+
+
 class EnvPool:
     """Live environments of one kind that are stepped together, each begun with a seed of its own.
 
@@ -326,15 +348,16 @@ class EnvPool:
         sim: what they are cloned from; it is left alone.
         count: how many.
         max_episode_steps: episodes are truncated here.
+        stall_steps: and here, if nothing happens for so long (see `idle_steps`); 0: not for that.
     """
 
-    def __init__(self, sim: Simulator, count: int, *, seed: int, max_episode_steps: int) -> None:
+    def __init__(self, sim: Simulator, count: int, *, seed: int, max_episode_steps: int, stall_steps: int = 0) -> None:
         self.live: list[Simulator] = [sim.clone() for _ in range(count)]
         seeds = np.random.default_rng([seed, _ENV_STREAM]).integers(0, 2**31, count)
         self.observations = np.stack([env.reset(seed=int(each)) for env, each in zip(self.live, seeds, strict=True)])
         """(count, *observation_shape), not to be changed"""
-        self._max_steps = max_episode_steps
-        self._scores, self._steps = [0.0] * count, [0] * count
+        self._max_steps, self._stall_steps = max_episode_steps, stall_steps
+        self._scores, self._steps, self._idle = [0.0] * count, [0] * count, [0] * count
 
     def __len__(self) -> int:
         return len(self.live)
@@ -351,17 +374,24 @@ class EnvPool:
             transition = env.step(action)
             self._scores[i] += transition.raw_reward
             self._steps[i] += 1
-            if self._steps[i] >= self._max_steps:
+            stalled = self._has_stalled(i, transition) and not transition.episode_over
+            if stalled or self._steps[i] >= self._max_steps:
                 transition = dataclasses.replace(transition, episode_over=True)
             transitions.append(transition)
             if transition.episode_over:
-                episodes.append(Episode(self._scores[i], self._steps[i]))
-                self._scores[i], self._steps[i] = 0.0, 0
+                episodes.append(Episode(self._scores[i], self._steps[i], stalled))
+                self._scores[i], self._steps[i], self._idle[i] = 0.0, 0, 0
                 shown.append(env.reset())
             else:
                 shown.append(transition.observation)
         self.observations = np.stack(shown)  # a new array: the old one is still in use
         return transitions, episodes
+
+    def _has_stalled(self, i: int, transition: Transition) -> bool:
+        """Return whether nothing has happened in environment i for too long."""
+        if self._stall_steps:
+            self._idle[i] = idle_steps(self._idle[i], self.observations[i], transition)
+        return 0 < self._stall_steps <= self._idle[i]
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain data and arrays."""
@@ -370,6 +400,7 @@ class EnvPool:
             "observations": self.observations,
             "scores": list(self._scores),
             "steps": list(self._steps),
+            "idle": list(self._idle),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -384,7 +415,7 @@ class EnvPool:
         for env, packed in zip(self.live, state["saved"], strict=True):
             env.restore(env.unpack(packed))
         self.observations = np.asarray(state["observations"])
-        self._scores, self._steps = list(state["scores"]), list(state["steps"])
+        self._scores, self._steps, self._idle = list(state["scores"]), list(state["steps"]), list(state["idle"])
 
     def close(self) -> None:
         """Close every environment."""

@@ -4,7 +4,8 @@ An exhaustive tree of depth h costs A^h steps and sees h steps ahead; the effect
 shows only after dozens. A rollout walks down the tree from the root, mostly repeating its last action, until it has
 `length` steps or terminates; the steps that are new are simulated and stay in the tree. Rollouts come in stages of
 `nodes` simulated steps; after each stage the leaves are evaluated and a depth rule decides, per root, whether another
-stage is worth its cost: a stage is to a rollout search what a level is to an exhaustive one.
+stage is worth its cost: a stage is to a rollout search what a level is to an exhaustive one. The first rollout may
+follow a policy, such as the greedy one of a learner, so that the tree knows at least what that would do.
 
     v(leaf) = V(leaf), 0 if terminated        v(node) = max over the children tried of  r + γ v(child)
 
@@ -17,9 +18,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,7 +31,10 @@ from adalook.search.leaves import checked_values
 from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.search import Root
-from adalook.simulators.base import Simulator, State
+from adalook.simulators.base import Observations, Simulator, State
+
+Policy = Callable[[Observations], IntArray]
+"""Observations (n, *observation_shape) -> actions (n,)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,18 @@ class Rollouts:
 class _Node:
     """A state of a rollout tree, with the reward of the step to it."""
 
-    __slots__ = ("action", "children", "exhausted", "observation", "parent", "reward", "state", "terminated", "value")
+    __slots__ = (
+        "action",
+        "children",
+        "exhausted",
+        "is_valued",
+        "observation",
+        "parent",
+        "reward",
+        "state",
+        "terminated",
+        "value",
+    )
 
     def __init__(
         self,
@@ -73,6 +89,8 @@ class _Node:
         self.exhausted = terminated
         """Whether no rollout of this search can add a node below."""
         self.value = 0.0
+        self.is_valued = terminated
+        """Whether `value` is that of the leaf as this search sees it."""
 
     def below(self) -> list[_Node]:
         """Return this node and all below it, parents before children."""
@@ -80,6 +98,11 @@ class _Node:
         for node in nodes:
             nodes.extend(node.children.values())
         return nodes
+
+    def release(self) -> None:
+        """Take apart the tree below, whose parents and children hold each other: its memory is free at once."""
+        for node in self.below():
+            node.parent = None
 
 
 @dataclass(eq=False)
@@ -96,6 +119,8 @@ class _Search:
     node: _Node | None = None
     depth: int = 0
     last_action: int | None = None
+    policy: Policy | None = None
+    """What the rollout follows; None: chance."""
 
 
 class RolloutTrees:
@@ -112,34 +137,42 @@ class RolloutTrees:
     >>> sim = TabularSimulator(al.zoo.chain(n=9, discount=0.9), start=0)
     >>> _ = sim.reset(seed=0)
     >>> trees = RolloutTrees(sim, Rollouts(nodes=30, length=12), discount=0.9)
-    >>> result = trees.search([Root.of(sim)], lambda leaves, stage: np.zeros(len(leaves)), FixedDepth(1), seeds=[1])[0]
+    >>> result = trees.search([sim], lambda leaves, stage: np.zeros(len(leaves)), FixedDepth(1), seeds=[1])[0]
     >>> result.nodes, len(result.path)
     (30, 12)
     """
 
     def __init__(self, sim: Simulator, shape: Rollouts, discount: float) -> None:
         self._sim, self._shape, self._discount = sim, shape, discount
-        self._trees: list[_Node | None] = []
+        self._trees: WeakKeyDictionary[Simulator, _Node] = WeakKeyDictionary()
 
     def search(
-        self, roots: Sequence[Root], value_fn: ValueFunction, rule: DepthRule, *, seeds: Sequence[int]
+        self,
+        envs: Sequence[Simulator],
+        value_fn: ValueFunction,
+        rule: DepthRule,
+        *,
+        seeds: Sequence[int],
+        policy: Policy | None = None,
     ) -> list[SearchResult]:
-        """Look ahead from each root, the current state of live env number i, in stages as `rule` decides.
+        """Look ahead from the current state of each live env, in stages as `rule` decides.
 
         Args:
-            roots: one for each live env, always in the same order.
+            envs: live, and left alone. What is kept for one of them goes when it goes.
             value_fn: (observations (n, *observation_shape), stage) -> (n,) values of leaves.
             rule: how many stages; its depth is the number of the stage.
-            seeds: one for each root, of its rollouts' choices and of the tree's own randomness.
+            seeds: one for each env, of its rollouts' choices and of the tree's own randomness.
+            policy: what the first rollout from each root follows.
         """
+        roots = [Root.of(env) for env in envs]
         references = np.asarray(
             rule.reference(np.stack([root.observation for root in roots]), value_fn), np.float64
         ).tolist()
         searches = [
-            _Search(self._rooted(i, root, seed), np.random.default_rng(seed), reference)
-            for i, (root, seed, reference) in enumerate(zip(roots, seeds, references, strict=True))
+            _Search(self._rooted(env, root, seed), np.random.default_rng(seed), reference, policy=policy)
+            for env, root, seed, reference in zip(envs, roots, seeds, references, strict=True)
         ]
-        self._trees = [search.root for search in searches]
+        self._trees.update((env, search.root) for env, search in zip(envs, searches, strict=True))
         growing = searches
         for stage in range(1, rule.max_depth + 1):
             begin = time.perf_counter()
@@ -152,20 +185,45 @@ class RolloutTrees:
                 break
         return [self._result(search) for search in searches]
 
-    def keep(self, index: int, action: int) -> None:
-        """Keep the subtree of what live env number `index` did; `search` checks that it arrived there."""
-        tree = self._trees[index]
-        self._trees[index] = None if tree is None else tree.children.get(action)
+    def keep(self, env: Simulator, action: int) -> None:
+        """Keep the subtree of what a live env is going to do; `search` checks that it arrived there."""
+        root = self._trees.pop(env)
+        child = root.children.pop(action, None)
+        root.release()
+        if child is not None and not child.terminated:
+            child.parent = None
+            self._trees[env] = child
 
-    def _rooted(self, index: int, root: Root, seed: int) -> _Node:
+    def kept_paths(self, env: Simulator) -> list[list[int]]:
+        """Return the tree that is kept for a live env: [number of the parent, action] of every node but the root."""
+        root = self._trees.get(env)
+        nodes = [] if root is None else root.below()
+        numbers = {id(node): number for number, node in enumerate(nodes)}
+        return [[numbers[id(node.parent)], node.action] for node in nodes[1:]]
+
+    def load_kept_paths(self, env: Simulator, paths: Sequence[Sequence[int]], seed: int) -> None:
+        """Grow the tree again that `kept_paths` gave; simulators keep subtrees only if they are deterministic."""
+        if (before := self._trees.pop(env, None)) is not None:
+            before.release()
+        if not paths:
+            return
+        root = Root.of(env)
+        nodes = [_Node(None, -1, self._sim.reseed(root.state, seed), root.observation, 0.0, False)]
+        for parent, action in paths:
+            nodes.append(self._child(nodes[parent], action))
+        self._trees[env] = nodes[0]
+
+    def _rooted(self, env: Simulator, root: Root, seed: int) -> _Node:
         """Return the tree of a root: what is kept, if that is its state, else a new one."""
-        kept = self._trees[index] if index < len(self._trees) else None
-        if kept is not None and not kept.terminated and self._sim.pack(kept.state) == self._sim.pack(root.state):
-            kept.parent, kept.action, kept.reward = None, -1, 0.0
+        kept = self._trees.get(env)
+        if kept is not None and self._sim.pack(kept.state) == self._sim.pack(root.state):
+            kept.action, kept.reward = -1, 0.0
             kept.observation = root.observation
             for node in kept.below():
-                node.exhausted = node.terminated
+                node.exhausted = node.is_valued = node.terminated
             return kept
+        if kept is not None:
+            kept.release()
         return _Node(None, -1, self._sim.reseed(root.state, seed), root.observation, 0.0, False)
 
     def _roll_out(self, searches: Sequence[_Search]) -> None:
@@ -190,7 +248,7 @@ class RolloutTrees:
             node = search.node
             if node.exhausted or search.depth >= self._shape.length:
                 self._exhaust(node)
-                search.node = None
+                search.node = search.policy = None
                 continue
             action = self._action(search, node)
             search.last_action = action
@@ -206,6 +264,8 @@ class RolloutTrees:
         """Return the action of a rollout at a node: first actions that were not tried come first."""
         count = self._sim.num_actions
         children = node.children
+        if search.policy is not None:
+            return int(search.policy(node.observation[None])[0])
         if node is search.root and len(children) < count:
             candidates = [action for action in range(count) if action not in children]
             return candidates[int(search.rng.integers(len(candidates)))]
@@ -242,16 +302,25 @@ class RolloutTrees:
             search.node, search.depth = child, search.depth + 1
             if terminated or search.depth >= self._shape.length:
                 self._exhaust(child)
-                search.node = None
+                search.node = search.policy = None
+
+    def _child(self, node: _Node, action: int) -> _Node:
+        """Return the new child of a node, which has it from now on."""
+        child = self._sim.expand([node.state], [action])
+        made = _Node(
+            node, action, child.states[0], child.observations[0], float(child.rewards[0]), bool(child.terminated[0])
+        )
+        node.children[action] = made
+        return made
 
     def _evaluate(self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int) -> None:
         """Evaluate the leaves of all trees in one batch, and back their values up to the roots."""
         nodes = [search.root.below() for search in searches]
-        leaves = [node for tree in nodes for node in tree if not node.children and not node.terminated]
+        leaves = [node for tree in nodes for node in tree if not node.children and not node.is_valued]
         if leaves:
             values = checked_values(value_fn(np.stack([leaf.observation for leaf in leaves]), stage), len(leaves))
             for leaf, value in zip(leaves, values.tolist(), strict=True):
-                leaf.value = value
+                leaf.value, leaf.is_valued = value, True
         for tree in nodes:
             for node in reversed(tree):
                 if node.children:

@@ -69,7 +69,7 @@ class LearningRuns:
     def write_index(self) -> None:
         """Write experiment.json, which is all that the report needs to know about the experiment."""
         missing = {job.name for job in self.missing()}
-        suite, chosen = self._experiment.suite, self._experiment
+        chosen = self._experiment
         index = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -83,7 +83,7 @@ class LearningRuns:
                 "seeds": chosen.seeds,
                 "seconds": chosen.seconds,
             },
-            "games": {name: {"final_episodes": suite.games[name].final_episodes} for name in chosen.games},
+            "games": {game.name: {"final_episodes": game.final_episodes} for game in chosen.chosen_games},
             "agents": {name: _about_agent(name) for name in AGENTS if name in chosen.agents},
             "runs": [job.name for job in self._jobs if job.name not in missing],
             "missing": [job.name for job in self._jobs if job.name in missing],

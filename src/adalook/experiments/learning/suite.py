@@ -35,6 +35,11 @@ QL_SETTINGS = {
     "prior_steps",
     "train_shallow_heads",
     "head_balance",
+    "search_shape",
+    "stage_nodes",
+    "rollout_steps",
+    "rollout_repeat",
+    "learn_real_steps",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
 
@@ -62,10 +67,12 @@ class AgentSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     by_default: bool = True
     """False: takes part only if it is named."""
+    ours: bool = False
+    """Begins with the suite's settings for QL-DQN as this project has it, not with those of the paper's agents."""
 
     def config(self, suite: Suite) -> Config:
         """Return its settings for the games of a suite."""
-        return dataclasses.replace(suite.preset(), **{**suite.changes, **self.settings})
+        return dataclasses.replace(suite.ours() if self.ours else suite.baseline(), **self.settings)
 
     def make(self, suite: Suite, game: Game, seed: int, **changes: Any) -> Agent:
         """Return the untrained agent for a game."""
@@ -79,6 +86,8 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
+NEVER = 10**9
+"""A number of steps that no run reaches."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 """By depth."""
 
@@ -90,17 +99,35 @@ def _every_action(depth: int) -> AgentSpec:
     return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
 
 
+def _ablation(title: str, **settings: Any) -> AgentSpec:
+    """Return QL-DQN with something changed, to see what that is worth."""
+    return AgentSpec(f"QL-DQN, {title}", LineStyle("#009e73", (3.0, 1.0)), None, settings, by_default=False, ours=True)
+
+
 AGENTS = {
     "depth0": AgentSpec("DQN", LineStyle("#8a8a8a", DASHES[0]), 0),
     "depth1": AgentSpec("depth 1", LineStyle("#56b4e9", DASHES[1]), 1),
     "depth2": AgentSpec("depth 2", LineStyle("#0072b2", DASHES[2]), 2),
     "depth3": AgentSpec("depth 3", LineStyle("#000000", DASHES[3]), 3),
-    "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2)),
-    "ql-prior": AgentSpec("QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, PRIOR),
+    "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2), ours=True),
+    "ql-prior": AgentSpec("QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, PRIOR, ours=True),
     "ql-paper": AgentSpec("QL-DQN, paper's", LineStyle("#cc79a7"), None, {**PRIOR, **PAPER}),
     "every1": _every_action(1),
     "every2": _every_action(2),
     "every3": _every_action(3),
+    "search-alone": _ablation("search alone", learning_starts_steps=NEVER, epsilon_start=0.0, epsilon_end=0.0),
+    "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
+    "taken-action": _ablation("learning about the action taken", learn_every_action=False),
+    "no-real-steps": _ablation("without real steps", learn_real_steps=False),
+    "clipped": _ablation("clipped rewards, lives for free", reward_scale="clip", life_loss_penalty=0.0),
+    "skip4": _ablation("four frames a step", frame_skip=4),
+    "depth0-ours": AgentSpec(
+        "DQN, frames and rewards of QL-DQN",
+        LineStyle("#8a8a8a", (3.0, 1.0)),
+        0,
+        {"frame_skip": 8, "reward_scale": "log", "life_loss_penalty": 1.0},
+        by_default=False,
+    ),
 }
 """Every agent that the learning experiments know."""
 
@@ -117,6 +144,8 @@ class Game:
     interim_episodes: int = 5
     final_episodes: int = 30
     random_episodes: int = 100
+    evaluation_nodes: int | None = None
+    """Evaluations end after so many simulated steps: episodes that are not over then count as they are."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +154,20 @@ class Suite:
 
     name: str
     games: Mapping[str, Game]
-    preset: Callable[[], Config]
-    changes: Mapping[str, Any]
-    """What all agents change of the preset."""
+    baseline: Callable[[], Config]
+    """Settings of the paper's agents: fixed depths, and QL-DQN as the paper has it."""
+    ours: Callable[[], Config]
+    """Settings of QL-DQN as this project has it."""
     usual_games: tuple[str, ...]
     usual_agents: tuple[str, ...]
     usual_seeds: int
     usual_seconds: float
+    other_game: Callable[[str], Game | None] = lambda name: None
+    """A game by its name that is not among `games`; None if there is none."""
+
+    def game(self, name: str) -> Game | None:
+        """Return a game by its name; None if there is none."""
+        return self.games.get(name) or self.other_game(name)
 
 
 # ---- the experiment
@@ -165,7 +201,8 @@ class TrainingJob:
             config = AGENTS["depth0"].config(self.suite).to_plain()
             return {"episodes": self.game.random_episodes, "config": config}
         agent = AGENTS[self.agent]
-        return {
+        capped = {} if self.game.evaluation_nodes is None else {"evaluation_nodes": self.game.evaluation_nodes}
+        return capped | {
             "seconds": self.seconds,
             "episodes": [self.game.interim_episodes, self.game.final_episodes],
             "depth": agent.depth,
@@ -204,9 +241,14 @@ class LearningExperiment:
         """The name of the suite."""
         return self.suite.name
 
+    @property
+    def chosen_games(self) -> list[Game]:
+        """The games that it is about."""
+        return [game for name in self.games if (game := self.suite.game(name)) is not None]
+
     def jobs(self) -> list[TrainingJob]:
         """Return random play, then the runs by seed, game and agent: whatever part is finished is a fair comparison."""
-        games = [self.suite.games[name] for name in self.games]
+        games = self.chosen_games
         return [
             *(TrainingJob(self.suite, game, RANDOM, 0, self.seconds) for game in games if game.random_episodes),
             *(
@@ -226,9 +268,13 @@ def learning_experiment(
     seconds: float | None = None,
 ) -> LearningExperiment:
     """Return an experiment on some games and agents of a suite; what is not given is the suite's own choice."""
-    for what, chosen, known in (("game", games, suite.games), ("agent", agents, AGENTS)):
+    choices = (
+        ("game", games, suite.games, suite.game),
+        ("agent", agents, AGENTS, AGENTS.get),
+    )
+    for what, chosen, known, find in choices:
         for name in chosen:
-            if name not in known:
+            if find(name) is None:
                 raise ArgumentError(
                     f"there is no such {what} in {suite.name}", expected=", ".join(known), got=repr(name)
                 )

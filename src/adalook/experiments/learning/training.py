@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, Game, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
 from adalook.learning.training import Round
@@ -44,6 +44,7 @@ class Timeline:
         self.scores = np.zeros(BINS)
         self.episodes, self.nodes = np.zeros(BINS, int), np.zeros(BINS, int)
         self.steps, self.prior_steps = np.zeros(BINS, int), np.zeros(BINS, int)
+        self.ties, self.stalled = np.zeros(BINS, int), np.zeros(BINS, int)
         self.depths: dict[int, np.ndarray[Any, Any]] = {}
 
     def add(self, done: Round, at: float) -> None:
@@ -56,11 +57,13 @@ class Timeline:
         for depth, count in Counter(decision.depth for decision in done.decisions).items():
             self.depths.setdefault(depth, np.zeros(BINS, int))[place] += count
         self.nodes[place] += sum(decision.nodes for decision in done.decisions)
+        self.ties[place] += sum(decision.tied_actions > 1 for decision in done.decisions)
+        self.stalled[place] += sum(episode.stalled for episode in done.episodes)
 
     def to_plain(self) -> JsonDict:
         """Return the timeline as plain data for JSON: counts or sums for each part of the budget.
 
-        Steps of the prior are among the steps.
+        Steps of the prior are among the steps; ties are decisions in which the best first actions were equal.
         """
         return {
             "steps": self.steps.tolist(),
@@ -68,19 +71,24 @@ class Timeline:
             "episodes": self.episodes.tolist(),
             "scores": self.scores.round(3).tolist(),
             "nodes": self.nodes.tolist(),
+            "ties": self.ties.tolist(),
+            "stalled": self.stalled.tolist(),
             "depths": {str(depth): counts.tolist() for depth, counts in sorted(self.depths.items())},
         }
 
 
-def judged(agent: Agent, episodes: int, seed: int, epsilon: float = 0.0) -> JsonDict:
+def judged(agent: Agent, game: Game, episodes: int, seed: int, epsilon: float = 0.0) -> JsonDict:
     """Evaluate an agent, and return the scores, depths, nodes and seconds as plain data."""
-    began, nodes = time.process_time(), 0
+    began, nodes, ties = time.process_time(), 0, 0
 
-    def count_nodes(episode: int, observation: Any, decision: Decision) -> None:
-        nonlocal nodes
+    def count(episode: int, observation: Any, decision: Decision) -> None:
+        nonlocal nodes, ties
         nodes += decision.nodes
+        ties += decision.tied_actions > 1
 
-    evaluation = agent.evaluate(episodes, seed=EVALUATION_SEED + seed, epsilon=epsilon, watcher=count_nodes)
+    evaluation = agent.evaluate(
+        episodes, seed=EVALUATION_SEED + seed, epsilon=epsilon, max_nodes=game.evaluation_nodes, watcher=count
+    )
     decisions = sum(evaluation.depths.values())
     return {
         "score": evaluation.mean,
@@ -88,6 +96,9 @@ def judged(agent: Agent, episodes: int, seed: int, epsilon: float = 0.0) -> Json
         "mean_episode_steps": float(evaluation.steps.mean()),
         "mean_depth": sum(depth * count for depth, count in evaluation.depths.items()) / decisions,
         "nodes_per_step": nodes / decisions,
+        "ties": ties / decisions,
+        "stalled": evaluation.stalled,
+        "cut": evaluation.cut,
         "evaluation_seconds": time.process_time() - began,
     }
 
@@ -133,7 +144,7 @@ def resident_bytes() -> int:
 def random_play(job: TrainingJob) -> JsonDict:
     """Return the score of random play, which others are normalised by."""
     agent = AGENTS["depth0"].make(job.suite, job.game, job.seed)
-    return {"final": judged(agent, job.game.random_episodes, job.seed, epsilon=1.0)}
+    return {"final": judged(agent, job.game, job.game.random_episodes, job.seed, epsilon=1.0)}
 
 
 def train(job: TrainingJob) -> JsonDict:
@@ -162,7 +173,7 @@ def train(job: TrainingJob) -> JsonDict:
             last_scores.extend(scores)
         if due and cpu >= due[0] * seconds:
             due.popleft()
-            interim.append({"cpu_seconds": cpu, "steps": steps, **judged(agent, game.interim_episodes, job.seed)})
+            interim.append({"cpu_seconds": cpu, "steps": steps, **judged(agent, game, game.interim_episodes, job.seed)})
     return {
         "cpu_seconds": cpu,
         "wall_seconds": wall,
@@ -171,7 +182,7 @@ def train(job: TrainingJob) -> JsonDict:
         "first_training_score": float(np.mean(first_scores)) if first_scores else None,
         "last_training_score": float(np.mean(last_scores)) if last_scores else None,
         "interim": interim,
-        "final": judged(agent, game.final_episodes, job.seed) if game.final_episodes else None,
+        "final": judged(agent, game, game.final_episodes, job.seed) if game.final_episodes else None,
         "timeline": timeline.to_plain(),
         "samples": samples.columns,
     }

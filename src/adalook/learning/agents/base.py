@@ -68,12 +68,12 @@ class Agent(ABC):
         self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.heads = tuple(heads)
-        if self.config.n_steps > 1 and max(self.heads) > 0:
+        if self.config.n_steps > 1 and max(self.heads) > 0 and not self.config.learn_real_steps:
             raise ArgumentError(
                 "config: n_steps has no effect on an agent with a tree, whose returns are those to its leaves",
                 expected="n_steps=1",
                 got=self.config.n_steps,
-                remedy="leave n_steps to plain DQN, depth=0",
+                remedy="leave n_steps to plain DQN, depth=0, or set learn_real_steps",
             )
         self.sim = _simulator(env, self.config)
         self.device = find_device(self.config.device)
@@ -106,7 +106,13 @@ class Agent(ABC):
             )
             self._trainer = Trainer(
                 config,
-                EnvPool(self.sim, config.num_envs, seed=self.seed, max_episode_steps=config.max_episode_steps),
+                EnvPool(
+                    self.sim,
+                    config.num_envs,
+                    seed=self.seed,
+                    max_episode_steps=config.max_episode_steps,
+                    stall_steps=config.stall_steps,
+                ),
                 self.actor,
                 self.network,
                 learner,
@@ -218,7 +224,14 @@ class Agent(ABC):
         return draws >= (0.0 if deterministic else self.config.evaluation_epsilon)
 
     def evaluate(
-        self, episodes: int = 10, *, seed: int = 0, epsilon: float | None = None, watcher: Watcher | None = None
+        self,
+        episodes: int = 10,
+        *,
+        seed: int = 0,
+        epsilon: float | None = None,
+        max_episode_steps: int | None = None,
+        max_nodes: int | None = None,
+        watcher: Watcher | None = None,
     ) -> Evaluation:
         """Play so many episodes in environments of their own and return the scores, before clipping.
 
@@ -226,6 +239,9 @@ class Agent(ABC):
             episodes: each begins with its own seed, drawn from `seed`.
             seed: the same gives the same episodes.
             epsilon: share of random actions; None takes the config's.
+            max_episode_steps: episodes are cut off there; None takes the config's.
+            max_nodes: after so many simulated steps of searches the episodes that are being played are cut off, and no
+                other begins.
             watcher: is shown every decision; see `adalook.learning.runs.episode_gif`.
         """
         torch.set_num_threads(self.config.threads)
@@ -235,7 +251,9 @@ class Agent(ABC):
             episodes=episodes,
             num_envs=self.config.num_envs,
             epsilon=self.config.evaluation_epsilon if epsilon is None else epsilon,
-            max_episode_steps=self.config.max_episode_steps,
+            max_episode_steps=self.config.max_episode_steps if max_episode_steps is None else max_episode_steps,
+            stall_steps=self.config.stall_steps,
+            max_nodes=max_nodes,
             seed=seed,
             watcher=watcher,
         )
@@ -332,7 +350,14 @@ def checked_config(env: Any, config: Config | None) -> Config:
 def _simulator(env: Any, config: Config) -> Simulator:
     """Return the simulator of an environment, under the rules of training."""
     if isinstance(env, str) and env.startswith("ALE/"):
-        return make_simulator(env, life_loss_ends=config.life_loss_ends, clip_rewards=True)
+        return make_simulator(
+            env,
+            frame_skip=config.frame_skip,
+            life_loss_ends=config.life_loss_ends,
+            life_loss_penalty=config.life_loss_penalty,
+            clip_rewards=config.reward_scale == "clip",
+            log_rewards=config.reward_scale == "log",
+        )
     return make_simulator(env)
 
 

@@ -20,13 +20,14 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError
-from adalook.learning.acting import TreeActor
+from adalook.learning.acting import Actor, RolloutActor, TreeActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
 from adalook.learning.depth import CostControlledShares, QuantileDepth, least_depth, shares_by_depth
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
+from adalook.search.rollouts import Rollouts
 
 
 class QLDQN(Agent):
@@ -60,7 +61,22 @@ class QLDQN(Agent):
             self.shares, self.ranks, prior=None if config.prior == "self" else self._prior_values
         )
 
-        self.actor = TreeActor(  # steps 5 and 6; step 7 is the learner's
+        self.actor = self._make_actor(rule)  # steps 5 and 6; step 7 is the learner's
+
+    def _make_actor(self, rule: QuantileLookahead) -> Actor:
+        """Return what chooses actions by trees as deep as the rule says (QL-DQN steps 5 and 6)."""
+        config = self.config
+        if config.search_shape == "rollouts":
+            return RolloutActor(
+                self.q_function,
+                rule,
+                self.sim,
+                Rollouts(config.stage_nodes, config.rollout_steps, config.rollout_repeat),
+                discount=config.discount,
+                every_action=config.learn_every_action,
+                real_steps=config.learn_real_steps,
+            )
+        return TreeActor(
             self.q_function,
             rule,
             discount=config.discount,

@@ -38,13 +38,15 @@ class Emulator:
         self.frame = self._converter.frame
         self.lives = 0
         self.episode_over = False
+        self._at: Any = None
+        """The state that the machine is in, if it is known: restoring it is nothing to do."""
 
     def begin(self, noops: int, anew: bool) -> None:
         """Start an episode with `noops` frames of doing nothing; anew: as if the console had just been switched on.
 
         The machine's memory starts out random, by a generator that its state includes.
         """
-        ale = self._ale
+        ale, self._at = self._ale, None
         if anew:
             ale.restoreState(self._switched_on)
         ale.reset_game()
@@ -60,7 +62,7 @@ class Emulator:
     def play(self, action: int) -> int:
         """Repeat action number `action` for the frames of one step, and return the score it brought."""
         ale, code = self._ale, self.actions[action]
-        act = ale.act
+        act, self._at = ale.act, None
         score: int = 0
         for _ in range(self._hidden_frames):
             score += act(code)
@@ -82,14 +84,18 @@ class Emulator:
 
     def save(self) -> Any:
         """Return the machine's state, an `ale_py.ALEState` that never changes."""
-        return self._ale.cloneState()
+        self._at = self._ale.cloneState()
+        return self._at
 
     def restore(self, state: Any) -> None:
         """Put the machine into `state`; `frame` is stale until the next `play`."""
-        self._ale.restoreState(state)
+        if state is not self._at:
+            self._ale.restoreState(state)
+            self._at = state
 
     def unpack(self, data: bytes) -> Any:
         """Return the state that serialised to `data`; the machine is put into it, to see whether it keeps it."""
+        self._at = None
         try:
             state = self._make_state(data)
             self._ale.restoreState(state)

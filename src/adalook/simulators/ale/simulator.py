@@ -14,6 +14,7 @@ outside it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from hashlib import sha256
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook._validation import integer
+from adalook._validation import integer, non_negative
 from adalook.errors import ArgumentError
 from adalook.simulators.ale.emulator import Emulator
 from adalook.simulators.ale.frames import SIDE
@@ -64,6 +65,8 @@ class AtariSimulator(Simulator):
         life_loss_ends: a lost life is `terminated`, as in training by the usual rules; the episode goes on.
         noop_max: each episode begins with 1..noop_max frames of doing nothing, drawn anew; 0 for none.
         clip_rewards: rewards are the signs of the scores.
+        log_rewards: rewards are sign(score) · ln(1 + |score|) instead, so that more points stay more.
+        life_loss_penalty: what a lost life takes from the reward, but not from the score.
         max_frames: an episode is over, but not terminated, after so many frames. Trees look past it.
         sticky: must stay 0; see above.
 
@@ -83,6 +86,8 @@ class AtariSimulator(Simulator):
         life_loss_ends: bool = False,
         noop_max: int = 30,
         clip_rewards: bool = False,
+        log_rewards: bool = False,
+        life_loss_penalty: float = 0.0,
         max_frames: int = 108_000,
         sticky: float = 0.0,
     ) -> None:
@@ -104,7 +109,10 @@ class AtariSimulator(Simulator):
         self._tree: Emulator | None = None
         self._life_loss_ends = life_loss_ends
         self._noop_max = noop_max
-        self._clip_rewards = clip_rewards
+        if clip_rewards and log_rewards:
+            raise ArgumentError("rewards are clipped or logarithms, not both", expected="one of the two")
+        self._clip_rewards, self._log_rewards = clip_rewards, log_rewards
+        self._life_loss_penalty: float = non_negative.validate("life_loss_penalty", life_loss_penalty)
         self._max_frames = max_frames
         self._starts = RandomStream.for_live(None)
         self._frames: tuple[bytes, ...] = ()
@@ -140,13 +148,18 @@ class AtariSimulator(Simulator):
         self._played += self._frame_skip
         lost, self._lives = emulator.lives < self._lives, emulator.lives
         terminated = emulator.episode_over or (lost and self._life_loss_ends)
+        reward = self._reward(score, lost or emulator.episode_over)
         episode_over = emulator.episode_over or self._played >= self._max_frames
-        return Transition(
-            self.observe(), self._reward(score), float(score), terminated=terminated, episode_over=episode_over
-        )
+        return Transition(self.observe(), reward, float(score), terminated=terminated, episode_over=episode_over)
 
-    def _reward(self, score: int) -> float:
-        return float((score > 0) - (score < 0)) if self._clip_rewards else float(score)
+    def _reward(self, score: int, life_lost: bool) -> float:
+        """Return the reward of a step that brought `score`."""
+        reward = float(score)
+        if self._clip_rewards:
+            reward = float((score > 0) - (score < 0))
+        elif self._log_rewards:
+            reward = math.copysign(math.log1p(abs(score)), score)
+        return reward - self._life_loss_penalty if life_lost else reward
 
     def save(self) -> AtariState:
         machine = self._live.save()
@@ -193,8 +206,10 @@ class AtariSimulator(Simulator):
         children: list[AtariState] = []
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             emulator.restore(state.machine)
-            rewards[i] = self._reward(emulator.play(int(action)))
-            terminated[i] = emulator.episode_over or (self._life_loss_ends and emulator.lives < state.lives)
+            score = emulator.play(int(action))
+            lost = emulator.lives < state.lives
+            rewards[i] = self._reward(score, lost or emulator.episode_over)
+            terminated[i] = emulator.episode_over or (self._life_loss_ends and lost)
             frame = emulator.frame.tobytes()
             if not leaves:
                 children.append(self._child(state, emulator, frame))
