@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import adalook as al
-from adalook.learning.acting import NO_ACTION, TreeActor, ValueActor
+from adalook.learning.acting import NO_ACTION, RolloutActor, TreeActor, ValueActor, tied
+from adalook.search.rollouts import Rollouts
 from adalook.search.rules.fixed import FixedDepth
 from adalook.simulators.base import Simulator
 from adalook.simulators.tabular import TabularSimulator
@@ -141,3 +142,48 @@ def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None
     assert decision.depth == 3
     (stored,) = decision.experiences
     assert (stored.head, stored.steps, stored.terminated, stored.return_to_leaf) == (3, 1, True, 1.0)
+
+
+def rollouts(table: Table, env: Simulator, nodes: int = 40, **options: Any) -> RolloutActor:
+    usual: dict[str, Any] = {"discount": DISCOUNT, "every_action": True, "real_steps": True}
+    return RolloutActor(table, FixedDepth(1), env, Rollouts(nodes, length=2), **(usual | options))  # type: ignore[arg-type]
+
+
+def test_rollouts_take_the_first_action_of_the_best_path() -> None:
+    env = tree_env()
+    assert decide(rollouts(Table(np.zeros(7)), env), env).action == 0  # two steps ahead there are 8
+    env = tree_env()
+    assert decide(rollouts(Table([0, 0, 0, 0, 0, 0, 100]), env), env).action == 1
+
+
+def test_first_actions_that_rollouts_cannot_tell_apart_are_chosen_among_by_the_network() -> None:
+    for state, expected in ((0, 0), (3, 1)):  # the table's Q prefers action 0 in state 0 and action 1 elsewhere
+        env = tree_env(start=state)
+        actor = rollouts(Table(np.zeros(7)), env)
+        decision = decide(actor, env)
+        if state == 3:
+            assert decision.tied_actions == 2
+        assert decision.action == expected
+
+
+def test_what_was_rolled_out_is_stored_for_every_first_action_and_the_real_step_besides() -> None:
+    env = tree_env()
+    decision = decide(rollouts(Table(np.zeros(7)), env), env)
+    assert [(each.action, each.steps) for each in decision.experiences] == [(0, 2), (1, 1)]
+    assert [each.return_to_leaf for each in decision.experiences] == [DISCOUNT * 8.0, 1.0]
+    assert [each.leaf.tolist() for each in decision.experiences] == [[4], [2]]
+    assert decision.learn_real_step
+    taken = decide(rollouts(Table(np.zeros(7)), env, every_action=False, real_steps=False), env)
+    assert [experience.action for experience in taken.experiences] == [0]
+    assert not taken.learn_real_step
+
+
+def test_a_first_action_that_no_rollout_tried_is_not_learnt_from() -> None:
+    env = tree_env()
+    decision = decide(rollouts(Table(np.zeros(7)), env, nodes=2), env, random_action=1)
+    assert decision.action == 1
+    assert [experience.action for experience in decision.experiences] == [0]  # where the network's own policy went
+
+
+def test_ties_allow_for_rounding() -> None:
+    assert tied(np.array([1.0, 1.0 - 1e-7, 0.9, -np.inf])).tolist() == [True, True, False, False]

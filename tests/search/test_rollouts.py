@@ -155,6 +155,20 @@ def test_the_subtree_of_what_the_live_env_did_is_kept_and_costs_nothing():
     np.testing.assert_allclose(again.action_values, expected)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_kept_trees_in_which_most_paths_terminate_go_on(seed):
+    sim = Graph(40, 2, seed=seed, terminal=0.4)
+    sim.reset(seed=seed)
+    trees = trees_of(sim, nodes=12, length=6, repeat=0.5)
+    for step in range(30):
+        result = trees.search([sim], values, FixedDepth(2), seeds=[step])[0]
+        assert np.isfinite(result.value)
+        transition = sim.step(result.action)
+        trees.keep(sim, result.action)
+        if transition.terminated:
+            sim.reset(seed=1_000 + step)
+
+
 def test_a_tree_of_another_state_is_forgotten():
     sim = Counting(30, 3, seed=8, terminal=0.0, seconds=0.0)
     sim.reset(seed=0)

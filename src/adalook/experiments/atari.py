@@ -22,7 +22,7 @@ def game(name: str) -> Game | None:
     env = f"ALE/{name}-v5"
     if env not in atari_ids():
         return None
-    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=200_000)
+    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=400_000)
 
 
 def ours() -> Config:
@@ -40,6 +40,7 @@ def baseline() -> Config:
         frame_skip=4,
         max_episode_steps=27_000,
         stall_steps=2_700,
+        epsilon_start=1.0,
         epsilon_end=0.05,
         epsilon_anneal_steps=10_000,
         search_shape="exhaustive",

@@ -8,7 +8,7 @@ terminated). A random action takes the best leaf *below that action* (decision 9
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,7 @@ class Decision:
     depth: int
     """Depth of the tree that was searched; 0: none was."""
     experiences: tuple[Experience, ...] = ()
-    """What to learn from; that of the action taken comes first."""
+    """What to learn from."""
     learn_real_step: bool = True
     """Whether the environment's next step is learnt from, too."""
     distances: Mapping[int, float] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class RolloutActor(Actor):
         sim: steps the nodes.
         shape: of the rollouts.
         discount: γ.
-        every_action: store the best leaf below every first action that was tried, not only below the one taken.
+        every_action: store the first steps with all other actions that were tried, beside the path to the best leaf.
         real_steps: learn from what the environment then does, too.
     """
 
@@ -243,11 +243,43 @@ class RolloutActor(Actor):
         for env, observation, values, result, other in zip(
             envs, observations, root_values, results, random_actions.tolist(), strict=True
         ):
-            best = tied(result.action_values)
-            action = int(np.where(best, values, -np.inf).argmax()) if other == NO_ACTION else other
-            decisions.append(self._decision(observation, result, action, int(best.sum())))
+            equal = tied(result.action_values)
+            best = int(np.where(equal, values, -np.inf).argmax())
+            action = best if other == NO_ACTION else other
+            decisions.append(
+                Decision(
+                    action,
+                    result.depth,
+                    experiences=tuple(self._experiences(env, observation, result, best)),
+                    learn_real_step=self._real_steps,
+                    distances={level.depth: level.distance for level in result.levels if np.isfinite(level.distance)},
+                    nodes=result.nodes,
+                    tree_nodes=result.tree_nodes,
+                    tied_actions=int(equal.sum()),
+                )
+            )
             self._trees.keep(env, action)
         return decisions
+
+    def _experiences(
+        self, env: Simulator, observation: np.ndarray[Any, Any], result: SearchResult, best: int
+    ) -> Iterator[Experience]:
+        """Yield what to learn from: the path to the best leaf, then the first steps with other actions.
+
+        A path is a good target for the best action, which many rollouts went for; few went for the others, and by
+        chance, so that the returns of their paths would teach too little: V of the next state teaches more.
+        """
+        others = [step for step in self._trees.first_steps(env) if step.action != best] if self._every_action else []
+        for leaf in [result.leaf(best), *others]:
+            yield Experience(
+                observation,
+                leaf.action,
+                leaf.return_to_leaf,
+                leaf.observation,
+                self._head,
+                leaf.depth,
+                leaf.terminated,
+            )
 
     def _values(self, observations: np.ndarray[Any, Any], stage: int) -> FloatArray:
         """Return max_a Q of leaves, whatever the stage."""
@@ -259,35 +291,8 @@ class RolloutActor(Actor):
 
     def _greedy(self, observations: np.ndarray[Any, Any]) -> IntArray:
         """Return argmax_a Q."""
-        return self._q_function.action_values(observations, self._head).argmax(axis=1)
-
-    def _decision(self, observation: np.ndarray[Any, Any], result: SearchResult, action: int, ties: int) -> Decision:
-        tried = np.flatnonzero(np.isfinite(result.action_values)).tolist()
-        others = [other for other in tried if other != action] if self._every_action else []
-        experiences = []
-        for first_action in [*([action] if action in tried else []), *others]:
-            leaf = result.leaf(first_action)
-            experiences.append(
-                Experience(
-                    observation,
-                    first_action,
-                    leaf.return_to_leaf,
-                    leaf.observation,
-                    self._head,
-                    leaf.depth,
-                    leaf.terminated,
-                )
-            )
-        return Decision(
-            action,
-            result.depth,
-            experiences=tuple(experiences),
-            learn_real_step=self._real_steps,
-            distances={level.depth: level.distance for level in result.levels if np.isfinite(level.distance)},
-            nodes=result.nodes,
-            tree_nodes=result.tree_nodes,
-            tied_actions=ties,
-        )
+        best: IntArray = self._q_function.action_values(observations, self._head).argmax(axis=1)
+        return best
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:
         """Return the trees that are kept, as paths: they are simulated anew when training goes on."""

@@ -51,22 +51,23 @@ def atari_fast() -> Config:
         stall_steps=1_350,  # three minutes of play without a point, or 18 seconds of one and the same picture
         network="compact",
         hidden_units=256,
+        epsilon_start=0.1,  # rollouts explore
         epsilon_end=0.01,
         epsilon_anneal_steps=1_000,
-        evaluation_epsilon=0.0,
         search_shape="rollouts",
         nodes_per_step=60.0,
         deepest_tree=8,
         learn_real_steps=True,
         buffer_transitions=100_000,
-        learning_starts_steps=500,
+        learning_starts_steps=200,
+        gradient_steps=2,
         target_period_steps=500,
         optimizer="adam",
         learning_rate=1e-4,
         optimizer_epsilon=1.5e-4,
         second_moment_decay=0.999,
         double=True,
-        ranked_transitions=200,
+        ranked_transitions=50,
     )
 
 

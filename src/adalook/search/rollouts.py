@@ -28,7 +28,7 @@ import numpy as np
 from adalook import _validation as validation
 from adalook._arrays import FloatArray, IntArray
 from adalook.search.leaves import checked_values
-from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
+from adalook.search.result import Leaf, Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.search import Root
 from adalook.simulators.base import Observations, Simulator, State
@@ -185,6 +185,13 @@ class RolloutTrees:
                 break
         return [self._result(search) for search in searches]
 
+    def first_steps(self, env: Simulator) -> list[Leaf]:
+        """Return the first steps that the last search of a live env tried, each as a leaf of depth 1."""
+        return [
+            Leaf(child.reward, child.observation, 1, child.terminated, action)
+            for action, child in self._trees[env].children.items()
+        ]
+
     def keep(self, env: Simulator, action: int) -> None:
         """Keep the subtree of what a live env is going to do; `search` checks that it arrived there."""
         root = self._trees.pop(env)
@@ -219,8 +226,9 @@ class RolloutTrees:
         if kept is not None and self._sim.pack(kept.state) == self._sim.pack(root.state):
             kept.action, kept.reward = -1, 0.0
             kept.observation = root.observation
-            for node in kept.below():
-                node.exhausted = node.is_valued = node.terminated
+            for node in reversed(kept.below()):
+                node.is_valued = node.terminated
+                node.exhausted = node.terminated or self._has_nothing_to_try(node)
             return kept
         if kept is not None:
             kept.release()
@@ -281,13 +289,14 @@ class RolloutTrees:
         """Mark a node, and those above it that are left without anything to try."""
         node.exhausted = True
         parent = node.parent
-        while parent is not None:
-            if len(parent.children) < self._sim.num_actions or not all(
-                child.exhausted for child in parent.children.values()
-            ):
-                return
+        while parent is not None and self._has_nothing_to_try(parent):
             parent.exhausted = True
             parent = parent.parent
+
+    def _has_nothing_to_try(self, node: _Node) -> bool:
+        """Return whether all children of a node are there and exhausted."""
+        children = node.children
+        return len(children) == self._sim.num_actions and all(child.exhausted for child in children.values())
 
     def _simulate(self, steps: Sequence[tuple[_Search, _Node, int]]) -> None:
         """Take one new step of each search, and put it into its tree."""

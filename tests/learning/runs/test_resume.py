@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import adalook as al
 from adalook.errors import FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
@@ -69,6 +70,21 @@ def test_a_resumed_run_equals_one_that_was_never_interrupted(tmp_path: Path, kin
     again, log_again = train(tmp_path / "parts", kind, random_stops(10, LAST_STEP, seed=len(kind)), **changes)
     assert log == log_again
     assert state == again
+
+
+def test_kept_trees_of_rollouts_go_on_where_they_were(tmp_path: Path) -> None:
+    mdp = al.zoo.chain(n=30, discount=0.9)
+    changes = {"search_shape": "rollouts", "nodes_per_step": 12.0, "shared_head": True, "learn_real_steps": True}
+    changes |= {"stage_nodes": 8, "rollout_steps": 6, "num_envs": 2, "max_episode_steps": 40}
+    whole, parts = (QLDQN(mdp, small_config(mdp, **changes), seed=3) for _ in range(2))
+    whole.learn(steps=200)
+    for stop in (30, 61, 150):
+        parts.learn(steps=stop - parts.step).save(tmp_path / "run")
+        assert sum(map(len, parts.actor.state(parts.trainer.envs.live))) > 4  # something is kept
+        parts = QLDQN.load(tmp_path / "run", mdp)
+    parts.learn(steps=200 - parts.step)
+    assert fingerprint(parts) == fingerprint(whole)
+    assert parts.actor.state(parts.trainer.envs.live) == whole.actor.state(whole.trainer.envs.live)
 
 
 @pytest.mark.parametrize("stop", random_stops(10, LAST_STEP, seed=1))

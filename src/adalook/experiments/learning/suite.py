@@ -148,6 +148,12 @@ class Game:
     """Evaluations end after so many simulated steps: episodes that are not over then count as they are."""
 
 
+def _no_other_game(name: str) -> Game | None:
+    """Return no game: those that a suite names are all there are."""
+    del name
+    return None
+
+
 @dataclass(frozen=True)
 class Suite:
     """A family of games that are trained on with the same settings."""
@@ -162,7 +168,7 @@ class Suite:
     usual_agents: tuple[str, ...]
     usual_seeds: int
     usual_seconds: float
-    other_game: Callable[[str], Game | None] = lambda name: None
+    other_game: Callable[[str], Game | None] = _no_other_game
     """A game by its name that is not among `games`; None if there is none."""
 
     def game(self, name: str) -> Game | None:
