@@ -22,7 +22,7 @@ def game(name: str) -> Game | None:
     env = f"ALE/{name}-v5"
     if env not in atari_ids():
         return None
-    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=400_000)
+    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=150_000)
 
 
 def ours() -> Config:

@@ -145,7 +145,7 @@ def test_flags_of_learning_are_refused_for_planning(capsys: pytest.CaptureFixtur
 def test_kept_runs_are_described_in_todays_words(suite: Suite) -> None:
     """A setting that is renamed must be renamed in the records, or their runs would count as missing."""
     paths = sorted((KEPT / suite.name / "runs").glob("*.json"))
-    assert paths
+    assert paths, "no runs are kept"
     for path in paths:
         record = json.loads(path.read_text())
         assert record["definition"]["config"].keys() <= Config().to_plain().keys(), path.name
