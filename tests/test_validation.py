@@ -79,7 +79,7 @@ def test_numbers_in_text_are_read_or_refused_by_name() -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    steps: Annotated[int, validation.integer(1)] = 1
+    steps: Annotated[int, validation.integer(1), "How many."] = 1
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -159,15 +159,20 @@ def parse_number(text: str, kind: type, what: str) -> Any:
 def check_fields(settings: Any, owner: str) -> None:
     """Check every field of a dataclass by the validator in its annotation, and store what the validator returns.
 
-    A field is declared as `Annotated[type, validator]`; `owner` names the settings in error messages.
+    A field is declared as `Annotated[type, validator, help]`; `owner` names the settings in error messages.
     """
     kind: Any = type(settings)
-    for name, validator in _validators(kind).items():
+    for name, (validator, _) in _annotations(kind).items():
         object.__setattr__(settings, name, validator.validate(f"{owner}: {name}", getattr(settings, name)))
 
 
+def field_help(kind: type) -> dict[str, str]:
+    """Return the help of each field of a dataclass whose fields are declared as for `check_fields`, by its name."""
+    return {name: text for name, (_, text) in _annotations(kind).items()}
+
+
 @functools.cache
-def _validators(kind: Any) -> dict[str, Validator]:
-    """Return the validators in the annotations of a class, by the name of the field."""
+def _annotations(kind: Any) -> dict[str, tuple[Validator, str]]:
+    """Return the validator and the help in the annotation of each field of a class, by the name of the field."""
     hints = get_type_hints(kind, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
+    return {name: hint.__metadata__ for name, hint in hints.items() if get_origin(hint) is Annotated}

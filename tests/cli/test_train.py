@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from adalook._validation import field_help
 from adalook.cli.main import main
-from adalook.cli.train import ConfigFlags, field_help
+from adalook.cli.train import ConfigFlags
 from adalook.learning.config import Config
 from adalook.learning.runs.options import RunOptions
 from tests.learning.small import BREAKOUT

@@ -7,11 +7,8 @@ complaints come at once.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
 import sys
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 import tyro
 
+from adalook._validation import field_help
 from adalook.cli.terminal import DONE, STOPPED_EARLY
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config
@@ -28,17 +26,6 @@ from adalook.learning.runs.options import RunOptions, read_options
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
     from adalook.learning.runs.run import RunResult
-
-
-def field_help(dataclass: type) -> dict[str, str]:
-    """Return the string below each field of a dataclass, by field name."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(dataclass))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    help_of = {}
-    for field, string in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(string, ast.Expr):
-            help_of[field.target.id] = " ".join(str(ast.literal_eval(string.value)).split())
-    return help_of
 
 
 def _flags_of(dataclass: type, presets: Mapping[str, Any]) -> type:

@@ -1,4 +1,4 @@
-"""Every setting of a run, with its unit in its name, its check beside it and its help below it.
+"""Every setting of a run, with its unit in its name, and its check and its help beside it.
 
 The defaults are those of MinAtar; `presets` has what differs for other families of environments. "Agent steps" count
 decisions, one per environment, whatever the environment does with them (Atari: four frames).
@@ -42,136 +42,192 @@ DEEPEST = 127
 class Config:
     """The settings of an agent and of its training.
 
-    The flags of `adalook train` are these fields, and their help is the docstrings below them. A validator stands with
-    each field, so that nothing is written in a second place.
+    A field is `Annotated[type, check, help]`. The flags of `adalook train` are these fields, so that nothing is written
+    in a second place.
     """
 
     # The environments
-    num_envs: Annotated[int, integer(min=1)] = 8
-    """Environments that act together, so that their leaves share passes through the network."""
-    life_loss_ends: Annotated[bool, boolean] = True
-    """A lost life ends the value of a state, in training and in the tree alike (games without lives ignore it)."""
-    life_loss_penalty: Annotated[float, non_negative] = 0.0
-    """What a lost life, or the end of an Atari game, takes from the reward that is learnt from; scores do not show it.
-    """
-    reward_scale: Annotated[RewardScale, one_of(*get_args(RewardScale))] = "clip"
-    """Rewards of Atari games as they are learnt from: clip, their signs; log, sign(r) · ln(1 + |r|), so that more
-    points stay more."""
-    frame_skip: Annotated[int, integer(min=1)] = 4
-    """Frames of an Atari game per agent step."""
-    max_episode_steps: Annotated[int, integer(min=1)] = 10_000
-    """Episodes are cut off after this many agent steps. That is a truncation: the last state keeps its value."""
-
-    stall_steps: Annotated[int, integer(min=0)] = 0
-    """Episodes are cut off after this many agent steps without a point; those that show no other picture than the one
-    before count tenfold. 0: never. A game that waits for a button that nobody presses would go on for hours."""
+    num_envs: Annotated[
+        int, integer(min=1), "Environments that act together, so that their leaves share passes through the network."
+    ] = 8
+    life_loss_ends: Annotated[
+        bool,
+        boolean,
+        "A lost life ends the value of a state, in training and in the tree alike (games without lives ignore it).",
+    ] = True
+    life_loss_penalty: Annotated[
+        float,
+        non_negative,
+        "What a lost life, or the end of an Atari game, takes from the reward that is learnt from; scores do not show "
+        "it.",
+    ] = 0.0
+    reward_scale: Annotated[
+        RewardScale,
+        one_of(*get_args(RewardScale)),
+        "Rewards of Atari games as they are learnt from: clip, their signs; log, sign(r) · ln(1 + |r|), so that more "
+        "points stay more.",
+    ] = "clip"
+    frame_skip: Annotated[int, integer(min=1), "Frames of an Atari game per agent step."] = 4
+    max_episode_steps: Annotated[
+        int,
+        integer(min=1),
+        "Episodes are cut off after this many agent steps. That is a truncation: the last state keeps its value.",
+    ] = 10_000
+    stall_steps: Annotated[
+        int,
+        integer(min=0),
+        "Episodes are cut off after this many agent steps without a point; those that show no other picture than the "
+        "one before count tenfold. 0: never. A game that waits for a button that nobody presses would go on for hours.",
+    ] = 0
 
     # The network
-    network: Annotated[str, text("the name of a network")] = "minatar"
-    """nature: three convolutions, for Atari; compact: two of 5×5 in strides of 5, likewise; minatar: one 3×3
-    convolution; mlp: two layers over a vector of numbers;
-    table: an entry per state. More can be registered in `adalook.learning.networks.NETWORKS`."""
-    hidden_units: Annotated[int, integer(min=1)] = 128
-    """Units of the layer below the heads; the table has none."""
-    shared_head: Annotated[bool, boolean] = True
-    """One head for all depths (ours: in a deterministic environment all of them have the same fixed point, Q*) instead
-    of one each (the paper's, which reports that sharing diverges)."""
+    network: Annotated[
+        str,
+        text("the name of a network"),
+        "nature: three convolutions, for Atari; compact: two of 5×5 in strides of 5, likewise; minatar: one 3×3 "
+        "convolution; mlp: two layers over a vector of numbers; table: an entry per state. More can be registered in "
+        "`adalook.learning.networks.NETWORKS`.",
+    ] = "minatar"
+    hidden_units: Annotated[int, integer(min=1), "Units of the layer below the heads; the table has none."] = 128
+    shared_head: Annotated[
+        bool,
+        boolean,
+        "One head for all depths (ours: in a deterministic environment all of them have the same fixed point, Q*) "
+        "instead of one each (the paper's, which reports that sharing diverges).",
+    ] = True
 
     # Acting
-    discount: Annotated[float, fraction_above_zero] = 0.99
-    """γ, per agent step."""
-    epsilon_start: Annotated[float, fraction] = 1.0
-    """Share of random actions at the first step."""
-    epsilon_end: Annotated[float, fraction] = 0.1
-    """Share of random actions after annealing."""
-    epsilon_anneal_steps: Annotated[int, integer(min=1)] = 100_000
-    """Agent steps over which the share of random actions falls, in a straight line."""
-    evaluation_epsilon: Annotated[float, fraction] = 0.0
-    """Share of random actions in evaluations."""
+    discount: Annotated[float, fraction_above_zero, "γ, per agent step."] = 0.99
+    epsilon_start: Annotated[float, fraction, "Share of random actions at the first step."] = 1.0
+    epsilon_end: Annotated[float, fraction, "Share of random actions after annealing."] = 0.1
+    epsilon_anneal_steps: Annotated[
+        int, integer(min=1), "Agent steps over which the share of random actions falls, in a straight line."
+    ] = 100_000
+    evaluation_epsilon: Annotated[float, fraction, "Share of random actions in evaluations."] = 0.0
 
     # Lookahead: QL-DQN
-    search_shape: Annotated[SearchShape, one_of(*get_args(SearchShape))] = "exhaustive"
-    """exhaustive: all paths of so many steps, one level at a time (the paper's); rollouts: few long paths, a stage of
-    them at a time, in a tree that is kept from one decision to the next (ours). A stage is then what a level is."""
-    stage_nodes: Annotated[int, integer(min=1)] = 15
-    """Steps that a stage of rollouts simulates."""
-    rollout_steps: Annotated[int, integer(min=1, max=DEEPEST)] = 20
-    """Steps from the root after which rollouts end."""
-    rollout_repeat: Annotated[float, fraction] = 0.8
-    """Probability that a rollout repeats its last action."""
-    learn_real_steps: Annotated[bool, boolean] = False
-    """Learn from what the environment really did, over n_steps, beside the leaves of rollouts."""
-    nodes_per_step: Annotated[float, non_negative] = 30.0
-    """What a decision may cost on average, in simulated steps: θ follows the cost, one share for all depths (ours).
-    0: the shares are given (the paper's)."""
-    deepest_tree: Annotated[int, integer(min=1, max=DEEPEST)] = 5
-    """No tree grows deeper than this, if θ follows the cost."""
-    depth_shares: Annotated[tuple[float, ...], number_list(DEEPEST - 1)] = (0.3, 0.1)
-    """If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than 1,
-    2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never."""
-    ranked_transitions: Annotated[int, integer(min=1)] = 1_000
-    """Distances that a depth must have on record before its ranks decide; until then the search stops there."""
-    prior: Annotated[str, text("text: self, train or the directory of a run")] = "self"
-    """Ṽ*: 'self', the change that the last level brought to the best value (ours); 'train', a DQN of depth 0 that is
-    trained first and then frozen (the paper's); or the directory of a run whose network is taken."""
-    prior_steps: Annotated[int, integer(min=1)] = 100_000
-    """Agent steps for which prior 'train' trains."""
-    learn_every_action: Annotated[bool, boolean] = True
-    """Store the best leaf below every first action (ours), not only below the one taken (the paper's): a search values
-    all of them, and what is never taken, since the tree knows better, is never put right else."""
-    train_shallow_heads: Annotated[bool, boolean] = False
-    """Store the best leaf of every level that the search went through, not only of the last: shallow heads then learn
-    from hard states too (ours, decision 11)."""
-    head_balance: Annotated[float, fraction] = 0.0
-    """How far to make up for heads with few transitions in a batch: a transition of a depth with share p of the batch
-    weighs p^-balance. 0: all weigh the same (the paper's); 1: every head learns as fast as it would alone. Needs a
-    head for each depth, shared_head=False."""
+    search_shape: Annotated[
+        SearchShape,
+        one_of(*get_args(SearchShape)),
+        "exhaustive: all paths of so many steps, one level at a time (the paper's); rollouts: few long paths, a stage "
+        "of them at a time, in a tree that is kept from one decision to the next (ours). A stage is then what a level "
+        "is.",
+    ] = "exhaustive"
+    stage_nodes: Annotated[int, integer(min=1), "Steps that a stage of rollouts simulates."] = 15
+    rollout_steps: Annotated[int, integer(min=1, max=DEEPEST), "Steps from the root after which rollouts end."] = 20
+    rollout_repeat: Annotated[float, fraction, "Probability that a rollout repeats its last action."] = 0.8
+    learn_real_steps: Annotated[
+        bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
+    ] = False
+    nodes_per_step: Annotated[
+        float,
+        non_negative,
+        "What a decision may cost on average, in simulated steps: θ follows the cost, one share for all depths (ours). "
+        "0: the shares are given (the paper's).",
+    ] = 30.0
+    deepest_tree: Annotated[
+        int, integer(min=1, max=DEEPEST), "No tree grows deeper than this, if θ follows the cost."
+    ] = 5
+    depth_shares: Annotated[
+        tuple[float, ...],
+        number_list(DEEPEST - 1),
+        "If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than "
+        "1, 2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never.",
+    ] = (0.3, 0.1)
+    ranked_transitions: Annotated[
+        int,
+        integer(min=1),
+        "Distances that a depth must have on record before its ranks decide; until then the search stops there.",
+    ] = 1_000
+    prior: Annotated[
+        str,
+        text("text: self, train or the directory of a run"),
+        "Ṽ*: 'self', the change that the last level brought to the best value (ours); 'train', a DQN of depth 0 that "
+        "is trained first and then frozen (the paper's); or the directory of a run whose network is taken.",
+    ] = "self"
+    prior_steps: Annotated[int, integer(min=1), "Agent steps for which prior 'train' trains."] = 100_000
+    learn_every_action: Annotated[
+        bool,
+        boolean,
+        "Store the best leaf below every first action (ours), not only below the one taken (the paper's): a search "
+        "values all of them, and what is never taken, since the tree knows better, is never put right else.",
+    ] = True
+    train_shallow_heads: Annotated[
+        bool,
+        boolean,
+        "Store the best leaf of every level that the search went through, not only of the last: shallow heads then "
+        "learn from hard states too (ours, decision 11).",
+    ] = False
+    head_balance: Annotated[
+        float,
+        fraction,
+        "How far to make up for heads with few transitions in a batch: a transition of a depth with share p of the "
+        "batch weighs p^-balance. 0: all weigh the same (the paper's); 1: every head learns as fast as it would alone. "
+        "Needs a head for each depth, shared_head=False.",
+    ] = 0.0
 
     # Learning
-    batch_transitions: Annotated[int, integer(min=1)] = 32
-    """Transitions per update."""
-    buffer_transitions: Annotated[int, integer(min=1)] = 100_000
-    """Transitions that the replay buffer holds."""
-    learning_starts_steps: Annotated[int, integer(min=0)] = 5_000
-    """Agent steps before the first update."""
-    update_period_steps: Annotated[int, integer(min=1)] = 1
-    """Agent steps from one time of learning to the next."""
-    gradient_steps: Annotated[int, integer(min=1)] = 1
-    """Updates each time."""
-    target_period_steps: Annotated[int, integer(min=1)] = 1_000
-    """Agent steps between copies of the network into the target network."""
-    n_steps: Annotated[int, integer(min=1, max=DEEPEST)] = 1
-    """Real steps that are learnt from at a time, by plain DQN (depth 0) or with learn_real_steps:
-    Σ γ^t r_t + γ^n max Q. Trees have their own returns."""
-    double: Annotated[bool, boolean] = False
-    """Double DQN (van Hasselt et al. 2016): the network chooses the leaf's action, the target network values it."""
-    optimizer: Annotated[Optimizer, one_of(*get_args(Optimizer))] = "rmsprop"
-    """rmsprop (centred) or adam."""
-    learning_rate: Annotated[float, positive] = 0.00025
-    """Step size of the optimizer."""
-    optimizer_epsilon: Annotated[float, positive] = 0.01
-    """What the optimizer adds to its denominator."""
-    second_moment_decay: Annotated[float, fraction_below_one] = 0.95
-    """Decay of the running mean of squared gradients (rmsprop: also of the gradients)."""
-    first_moment_decay: Annotated[float, fraction_below_one] = 0.9
-    """Decay of the running mean of gradients (adam)."""
+    batch_transitions: Annotated[int, integer(min=1), "Transitions per update."] = 32
+    buffer_transitions: Annotated[int, integer(min=1), "Transitions that the replay buffer holds."] = 100_000
+    learning_starts_steps: Annotated[int, integer(min=0), "Agent steps before the first update."] = 5_000
+    update_period_steps: Annotated[int, integer(min=1), "Agent steps from one time of learning to the next."] = 1
+    gradient_steps: Annotated[int, integer(min=1), "Updates each time."] = 1
+    target_period_steps: Annotated[
+        int, integer(min=1), "Agent steps between copies of the network into the target network."
+    ] = 1_000
+    n_steps: Annotated[
+        int,
+        integer(min=1, max=DEEPEST),
+        "Real steps that are learnt from at a time, by plain DQN (depth 0) or with learn_real_steps: Σ γ^t r_t + γ^n "
+        "max Q. Trees have their own returns.",
+    ] = 1
+    double: Annotated[
+        bool,
+        boolean,
+        "Double DQN (van Hasselt et al. 2016): the network chooses the leaf's action, the target network values it.",
+    ] = False
+    optimizer: Annotated[Optimizer, one_of(*get_args(Optimizer)), "rmsprop (centred) or adam."] = "rmsprop"
+    learning_rate: Annotated[float, positive, "Step size of the optimizer."] = 0.00025
+    optimizer_epsilon: Annotated[float, positive, "What the optimizer adds to its denominator."] = 0.01
+    second_moment_decay: Annotated[
+        float, fraction_below_one, "Decay of the running mean of squared gradients (rmsprop: also of the gradients)."
+    ] = 0.95
+    first_moment_decay: Annotated[float, fraction_below_one, "Decay of the running mean of gradients (adam)."] = 0.9
 
     # The machine
-    device: Annotated[str, matching("auto, cpu, cuda or cuda:N", "auto|cpu|cuda(:[0-9]+)?")] = "auto"
-    """cpu, cuda (cuda:1 is the second), or auto: cuda where there is one."""
-    threads: Annotated[int, integer(min=1)] = 1
-    """Threads of the network's arithmetic. Part of the run: another number gives other roundings."""
-    accelerate: Annotated[Acceleration, one_of(*get_args(Acceleration))] = "all"
-    """Accelerated twins of PyTorch code on the CPU: network (MinAtar's and the Nature network's, see `overlap`),
-    optimizer (rmsprop), all or none. Part of the run: other roundings."""
-    overlap: Annotated[bool, boolean] = False
-    """Act and learn at the same time, and compute gradients of the Nature network in two threads, where there are cores
-    for it. The results are the same, to the bit."""
-    search_workers: Annotated[int, integer(min=0)] = 0
-    """Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit."""
-    compression: Annotated[Compression, one_of(*get_args(Compression))] = "auto"
-    """How the replay buffer keeps frames: none, lz4, or auto, which takes lz4 for stacked frames, bits for zeros and
-    ones, and none for others."""
+    device: Annotated[
+        str,
+        matching("auto, cpu, cuda or cuda:N", "auto|cpu|cuda(:[0-9]+)?"),
+        "cpu, cuda (cuda:1 is the second), or auto: cuda where there is one.",
+    ] = "auto"
+    threads: Annotated[
+        int,
+        integer(min=1),
+        "Threads of the network's arithmetic. Part of the run: another number gives other roundings.",
+    ] = 1
+    accelerate: Annotated[
+        Acceleration,
+        one_of(*get_args(Acceleration)),
+        "Accelerated twins of PyTorch code on the CPU: network (MinAtar's and the Nature network's, see `overlap`), "
+        "optimizer (rmsprop), all or none. Part of the run: other roundings.",
+    ] = "all"
+    overlap: Annotated[
+        bool,
+        boolean,
+        "Act and learn at the same time, and compute gradients of the Nature network in two threads, where there are "
+        "cores for it. The results are the same, to the bit.",
+    ] = False
+    search_workers: Annotated[
+        int,
+        integer(min=0),
+        "Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit.",
+    ] = 0
+    compression: Annotated[
+        Compression,
+        one_of(*get_args(Compression)),
+        "How the replay buffer keeps frames: none, lz4, or auto, which takes lz4 for stacked frames, bits for zeros "
+        "and ones, and none for others.",
+    ] = "auto"
 
     def __post_init__(self) -> None:
         check_fields(self, "config")

@@ -63,7 +63,7 @@ class QLDQN(Agent):
 
         self.actor = self._make_actor(rule)  # steps 5 and 6; step 7 is the learner's
 
-    def _make_actor(self, rule: QuantileLookahead) -> Actor:
+    def _make_actor(self, rule: QuantileDepth) -> Actor:
         """Return what chooses actions by trees as deep as the rule says (QL-DQN steps 5 and 6)."""
         config = self.config
         if config.search_shape == "rollouts":

@@ -19,20 +19,13 @@ OPTIONS_FILE = "options.json"
 class RunOptions:
     """Options of how often a run logs, evaluates and saves; none of them changes what is learned."""
 
-    report_period_steps: Annotated[int, integer(min=1)] = 1_000
-    """Agent steps between progress entries in the log."""
-    evaluation_period_steps: Annotated[int, integer(min=1)] = 50_000
-    """Agent steps between evaluations."""
-    evaluation_episodes: Annotated[int, integer(min=0)] = 10
-    """Episodes per evaluation; 0: no evaluations."""
-    checkpoint_period_steps: Annotated[int, integer(min=1)] = 1_000_000
-    """Agent steps between checkpoints."""
-    checkpoint_period_seconds: Annotated[float, positive] = 300.0
-    """Seconds between checkpoints."""
-    tensorboard: Annotated[bool, boolean] = True
-    """Write events for TensorBoard."""
-    progress: Annotated[bool, boolean] = True
-    """Show a progress bar on standard error, if that is a terminal."""
+    report_period_steps: Annotated[int, integer(min=1), "Agent steps between progress entries in the log."] = 1_000
+    evaluation_period_steps: Annotated[int, integer(min=1), "Agent steps between evaluations."] = 50_000
+    evaluation_episodes: Annotated[int, integer(min=0), "Episodes per evaluation; 0: no evaluations."] = 10
+    checkpoint_period_steps: Annotated[int, integer(min=1), "Agent steps between checkpoints."] = 1_000_000
+    checkpoint_period_seconds: Annotated[float, positive, "Seconds between checkpoints."] = 300.0
+    tensorboard: Annotated[bool, boolean, "Write events for TensorBoard."] = True
+    progress: Annotated[bool, boolean, "Show a progress bar on standard error, if that is a terminal."] = True
 
     def __post_init__(self) -> None:
         check_fields(self, "run options")
