@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: help demo test test-slow lint setup browser reproduce reproduce-minatar reproduce-atari report \
-	bench-planning bench-search bench-start bench-throughput clean
+	certify bench-planning bench-search bench-start bench-throughput clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -38,6 +38,9 @@ lint: .venv/ready  ## style, types, who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+certify: .venv/ready  ## every way of Auto on 10,000 random models each, against exact rationals
+	ADALOOK_CERTIFY_MODELS=10000 $(BIN)/python -m pytest -q tests/planning/test_certificate.py -k whichever_way
 
 bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox and Storm, into results/
 	$(BIN)/python -m benchmarks.planning

@@ -86,7 +86,7 @@ def test_a_queue_moves_by_one_customer():
     assert mdp.transition_row(2, 0)[0].tolist() == [1, 2, 3]
     np.testing.assert_allclose(mdp.transition_row(2, 2)[1], [0.5, 0.2, 0.3])
     np.testing.assert_allclose(mdp.transition_row(5, 0)[1], [0.1, 0.9])
-    np.testing.assert_allclose(mdp.rewards[3], [-0.5 - 0.01, -0.5 - 0.09, -0.5 - 0.25])
+    np.testing.assert_allclose(mdp.rewards[3], [-0.5 - 0.001, -0.5 - 0.009, -0.5 - 0.025])
 
 
 def test_a_stock_sells_what_is_asked_for():

@@ -1,16 +1,19 @@
 """The certificate holds: checked against exact rational arithmetic on 10,000 random models."""
 
+import os
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.evaluation import functional, in_place
+from adalook.planning.evaluation import sweeps
+from adalook.planning.evaluation.chooser import WAYS
 from tests.exact import ExactMDP, random_mdp
 
 BATCHES = 20
 PER_BATCH = 500
+SLICE = 150
 METHODS = (
     lambda prior, mdp: al.Auto(),
     lambda prior, mdp: al.WLPI(),
@@ -65,23 +68,21 @@ def test_no_violation(batch):
     assert found == []
 
 
-@pytest.mark.parametrize("local", [True, False], ids=["in place", "sweeps"])
-def test_no_violation_where_policies_are_evaluated_in_part(local, monkeypatch):
-    """Small models solved as large ones are: no pointers, and in-place iteration or sweeps whatever the graph."""
-    monkeypatch.setattr(functional, "MAX_LEAVES", 0)
-    monkeypatch.setattr(in_place, "LOCAL_GROWTH", np.inf if local else -1.0)
+@pytest.mark.parametrize("way", WAYS)
+def test_no_violation_whichever_way_is_taken(way):
+    """Each way of Auto forced in turn; `make certify` takes 10,000 models per way instead of a slice of them."""
     rng = np.random.default_rng(11)
     found, solvers = [], set()
-    for _ in range(PER_BATCH):
+    for _ in range(int(os.environ.get("ADALOOK_CERTIFY_MODELS", SLICE))):
         mdp = random_mdp(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)), float(rng.choice([0.3, 0.9, 0.999])))
         exact = ExactMDP(mdp)
         tolerance = 10.0 ** rng.integers(-9, 1) * mdp.largest_reward
-        sol = al.solve(mdp, tolerance=tolerance, max_iterations=int(rng.choice([1, 2, 3, 2_000])))
+        sol = al.solve(mdp, al.Auto(way), tolerance=tolerance, max_iterations=int(rng.choice([1, 2, 3, 2_000])))
         best = exact.solve([int(a) for a in sol.policy])
         found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
         solvers |= set(sol.solvers)
     assert found == []
-    assert (in_place.NAME if local else "partial sweeps") in solvers
+    assert ("partial sweeps" if way == sweeps.NAME else way) in solvers
 
 
 def test_a_long_row_does_not_loosen_it():

@@ -99,6 +99,10 @@ class SolveCommand:
         return DONE if solution.converged else STOPPED_EARLY
 
 
+MOST_LINES = 12
+"""Lines of the story of a solve that are printed."""
+
+
 def _print_methods() -> None:
     """Print every registered method with examples of its settings."""
     from rich.table import Table
@@ -134,6 +138,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
         "done by": solution.summary,
+        "how": "\n".join(line.strip() for line in solution.explain().splitlines()[1:][:MOST_LINES]),
         "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
         "wrote": "\n".join(about["files"]),
     }

@@ -201,7 +201,7 @@ def queue(num_states: int = 100, num_actions: int = 5, discount: float = 0.99) -
     """Return a queue whose service rate is controlled; the state is the number of customers.
 
     In each period a customer arrives with probability 0.3, or one is served with a probability from 0.1 to 0.5 by the
-    action. Waiting costs the queue's length over its capacity, the server the square of its speed.
+    action. Waiting costs the queue's length over its capacity, the server a tenth of the square of its speed.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.queue(100)).policy[[0, 10, 50]]
@@ -215,7 +215,7 @@ def queue(num_states: int = 100, num_actions: int = 5, discount: float = 0.99) -
         more, less = np.minimum(states + 1, n - 1), np.maximum(states - 1, 0)
         successors = np.repeat(np.stack([less, states, more], axis=1)[:, None, :], len(speed), axis=1)
         chances = np.stack([speed, 1.0 - arrival - speed, np.full_like(speed, arrival)], axis=1)
-        rewards = -states[:, None] / n - speed**2
+        rewards = -states[:, None] / n - 0.1 * speed**2
         return rewards, successors, np.broadcast_to(chances, successors.shape)
 
     return MDP.from_function(fn, n, len(speed), discount)

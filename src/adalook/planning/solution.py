@@ -10,7 +10,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate
-from adalook.planning.evaluation.base import NO_EVALUATION
+from adalook.planning.evaluation.base import NO_EVALUATION, Forecast
 from adalook.planning.queries import Queries
 
 
@@ -65,6 +65,10 @@ class Iteration:
     queries: Queries
     seconds: float
     """Since the solve began."""
+    evaluation_seconds: float = 0.0
+    """What evaluating took, backups in place included."""
+    forecast: Forecast | None = None
+    """What Auto predicted that this would take, and why it chose it; None where there was no choice."""
     values: FloatArray | None = None
     """(S,) what the evaluation of this pass gave: V^π where `exact`, otherwise an approximation of V*."""
     policy: IntArray | None = None
@@ -166,6 +170,22 @@ class Solution:
         """
         return self.policy_loss <= self.tolerance
 
+    def explain(self) -> str:
+        """Return the story of the solve in a few lines: what each run of passes did, why, and what it cost.
+
+        >>> import adalook as al
+        >>> print(al.solve(al.zoo.queue(1000), tolerance=1e-6).explain().splitlines()[0])
+        Auto on 1,000 states: converged, policy loss certified below 1e-06
+        """
+        lines = [f"{self.method} on {len(self.values):,} states: {self.status.value}, {self.message}"]
+        first = 0
+        for last, item in enumerate(self.trace):
+            following = self.trace[last + 1] if last + 1 < len(self.trace) else None
+            if following is None or _kind(following) != _kind(item):
+                lines.append(_tell(self.trace[first : last + 1], first + 1))
+                first = last + 1
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         return (
             f"Solution({self.method}: {self.summary}; "
@@ -177,3 +197,22 @@ class Solution:
 def _count(number: int, noun: str) -> str:
     """Return a number with its noun, as in "1 backup" or "2 backups"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _kind(iteration: Iteration) -> tuple[str, str]:
+    """Return by what a pass is told apart from the one before."""
+    return iteration.evaluation, "" if iteration.backups else iteration.improvement
+
+
+def _tell(run: tuple[Iteration, ...], number: int) -> str:
+    """Return a line about passes of one kind that follow each other, the first of which is pass `number`."""
+    where = f"pass {number}" if len(run) == 1 else f"passes {number} to {number + len(run) - 1}"
+    solver = "no evaluation" if run[0].evaluation == NO_EVALUATION else run[0].evaluation
+    backups = sum(item.backups for item in run)
+    improved = f"{_count(backups, 'backup')} in place" if backups else run[0].improvement
+    line = f"  {where}: {solver}, {improved}; {_count(sum(item.changed for item in run), 'action')} changed"
+    line += f", loss <= {run[-1].policy_loss:.2g}; evaluated in {sum(item.evaluation_seconds for item in run):.2g} s"
+    forecasts = [item.forecast for item in run if item.forecast is not None]
+    if forecasts:
+        line += f" ({sum(forecast.seconds for forecast in forecasts):.2g} s predicted): {forecasts[0].reason}"
+    return line

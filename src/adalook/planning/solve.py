@@ -152,6 +152,7 @@ class _Loop:
         self.seen: set[int] = set()
         self.fallback = False
         self.certificate_seconds = 0.0
+        self.evaluation_seconds = 0.0
 
     @property
     def seconds(self) -> float:
@@ -161,7 +162,9 @@ class _Loop:
     def run_pass(self) -> Iteration:
         """Evaluate, back up, improve, and decide whether that was enough."""
         mdp, policy = self.mdp, self.policy
+        started = perf_counter()
         evaluation = self.evaluator.evaluate(policy, self.values, self.last)
+        self.evaluation_seconds = perf_counter() - started
         first = evaluation.last_backup or backup(mdp, evaluation.values, evaluation.policy)
         began = perf_counter()
         loss = loss_bound(mdp, first.residual, greedy=not evaluation.exact)
@@ -244,6 +247,8 @@ class _Loop:
                 EvaluationQueries(evaluation.swept, n, mdp.discount, evaluation.exact),
             ),
             seconds=self.seconds,
+            evaluation_seconds=self.evaluation_seconds,
+            forecast=evaluation.forecast,
             values=published(evaluation.values),
             policy=published(step.actions),
             depth=published(searched.depth),

@@ -15,6 +15,14 @@ NO_EVALUATION = "none"
 """The trace's name for values that were taken as they are, as in value iteration."""
 
 
+class Forecast(NamedTuple):
+    """The cost that was predicted of a solver when it was chosen, and why it was."""
+
+    seconds: float
+    """Of this pass, by operation counts and measured times per operation."""
+    reason: str
+
+
 class PolicyEvaluation(NamedTuple):
     """Values of a policy and how they were found."""
 
@@ -31,6 +39,8 @@ class PolicyEvaluation(NamedTuple):
     """Backups of every state, over all actions, that improved the policy on the way."""
     last_backup: Backup | None = None
     """The backup of these values, if the evaluator had to make one; otherwise the loop does."""
+    forecast: Forecast | None = None
+    """What a chooser between solvers expected of this one, if there was a choice."""
 
 
 class PassOutcome(NamedTuple):

@@ -18,10 +18,11 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning import threads
-from adalook.planning.certificate import rounding_bound
-from adalook.planning.evaluation import functional, in_place, krylov, lu, sweeps
-from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
+from adalook.planning.certificate import loss_bound, rounding_bound
+from adalook.planning.evaluation import acyclic, banded, elimination, functional, in_place, krylov, lu, sweeps
+from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.sweeps import PolicyRows, sweep
+from adalook.planning.lookahead.levels import backup
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -31,10 +32,32 @@ FIRST_SWEEPS = 24
 MAX_EXACT_SWEEPS = 200_000
 EXACT_ERROR = 1e-8
 """Exact values are good enough to certify such a loss, whatever the tolerance, or as good as rounding allows."""
-LU_FLOP_COST = 0.3
-"""Nanoseconds per multiplication of a banded factorisation, against …"""
+LU_FLOP_COST = 0.2
+"""Nanoseconds per multiplication of a sparse factorisation within its bandwidth, …"""
+LU_STATE_COST = 1_000.0
+"""… and per state, against …"""
 SWEEP_ENTRY_COST = 2.0
-"""… nanoseconds per stored probability of a sweep, both as orders of magnitude."""
+"""… nanoseconds per stored probability of a sweep, all as orders of magnitude."""
+PAIR_COST, ENTRY_COST = 1.5, 1.2
+"""Nanoseconds of a backup per (state, action) and per stored probability."""
+
+WAYS = (functional.NAME, acyclic.NAME, in_place.NAME, banded.NAME, lu.NAME, krylov.NAME, sweeps.NAME)
+"""What Auto chooses from; each can be asked for. Where one does not apply to a model, Auto goes on by sweeps."""
+DIRECT_WAYS = (banded.NAME, lu.NAME, krylov.NAME)
+"""Exact evaluation of a policy that was improved in place before."""
+IN_PLACE, DIRECT = "in place", "direct"
+CHEAP_DIRECT = 6.0
+"""A factorisation that costs no more than so many backups is not put off."""
+DIRECT_PASSES = 5
+"""Exact evaluations that are expected at first, of policies improved in place before each."""
+MAX_IMPROVEMENTS = 6
+"""Most rounds of improvement in place before an exact evaluation."""
+CORE_PASSES = 200
+"""Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
+FIRST_BACKUPS = 60
+"""Work in place, in backups, before its rate is judged."""
+SWITCH_FACTOR = 1.5
+"""A way gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
 SLOW_SWEEPS = 2_000
 """Beyond this many predicted sweeps Krylov is tried."""
@@ -135,30 +158,57 @@ class ExactEvaluation:
 
 
 class AdaptiveEvaluation(ExactEvaluation):
-    """Evaluates policies only as well as it pays: exactly by pointers, or once partial values lead nowhere."""
+    """Chooses before every pass the way to go on that is predicted to cost least; see the module.
 
-    def __init__(self, mdp: MDP, tolerance: float) -> None:
+    Functional graphs are evaluated by pointers, acyclic models in one backward pass. Elsewhere there is a choice
+    between partial evaluation (in place on local models, by sweeps with eliminating backups on others) and exact
+    evaluation by a factorisation, of a policy that is improved in place before.
+    """
+
+    def __init__(self, mdp: MDP, tolerance: float, *, way: str | None = None) -> None:
         super().__init__(mdp, tolerance)
+        self._way = way
         self._partial = tolerance > 0.0
-        """Whether partial evaluation still makes progress."""
-        self._local = mdp.rows.num_rows > functional.MAX_LEAVES and in_place.is_local(mdp)
+        """Whether anything but exact evaluation still makes progress."""
+        self._pointers = way == functional.NAME or (way is None and functional.suits(mdp))
+        self._eliminating: elimination.EliminatingBackups | None = None
         self._rounds = 0
         self._milestone = (math.inf, 0)
         """The loss when it last fell by a tenth, and the rounds it had taken."""
+        self._direct = 0.0
+        """Predicted nanoseconds of a factorisation."""
+
+    @cached_property
+    def _local(self) -> bool:
+        """Whether to iterate in place: what is never asked on functional graphs need not be known."""
+        return self._way == in_place.NAME or (self._way is None and in_place.is_local(self.mdp))
+
+    @cached_property
+    def _race(self) -> Race:
+        return Race(self.mdp, self.tolerance)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
-        """Choose between pointers, in-place modified policy iteration, some sweeps, and exact evaluation."""
+        """Take the way that is predicted to cost least."""
         self._partial = self._partial and not (last and self._stalled(last))
         if not self._partial:
             return super().evaluate(policy, values, last)
-        solved = self._functional.solve(policy)
-        if solved is not None:
-            self._rounds += 1
-            return PolicyEvaluation(solved, policy, functional.NAME, len(policy), exact=True)
-        if self._local:
-            return self._in_place(policy, values, last)
         self._rounds += 1
-        return self._some_sweeps(policy, values, last)
+        if self._pointers:
+            solved = self._functional.solve(policy)
+            if solved is not None:
+                return PolicyEvaluation(solved, policy, functional.NAME, len(policy), exact=True)
+        if last is None and self._way in (None, acyclic.NAME):
+            solution = self._backward_pass(policy)
+            if solution is not None:
+                return solution
+        if self._way in DIRECT_WAYS:
+            return self._direct_pass(policy, values, "as asked for")
+        if self._local:
+            return self._local_pass(policy, values, last)
+        evaluation = self._some_sweeps(policy, values, last)
+        if self._eliminating is None:
+            self._eliminating = elimination.EliminatingBackups(self.mdp)
+        return evaluation._replace(last_backup=self._eliminating.backup(evaluation.values, policy))
 
     def _stalled(self, last: PassOutcome) -> bool:
         """Return whether only rounding is left, or the loss has not fallen by a tenth for many rounds."""
@@ -167,12 +217,37 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._milestone = (last.policy_loss, self._rounds)
         elif self._rounds - since > PATIENCE:
             return True
-        return self._local and last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
+        if self._pointers or not self._local:
+            return False
+        return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
-    def _in_place(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
-        partial_span = min(last.residual.span, self.mdp.largest_reward) if last else self.mdp.largest_reward
-        result = in_place.iterate_in_place(self.mdp, values, policy, self.tolerance, partial_span)
-        self._rounds += result.rounds
+    def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
+        """Solve an acyclic model, its core first; None where there is no acyclic part worth it."""
+        peeled = acyclic.peel(self.mdp, 1.0 if self._way else acyclic.MAX_CORE)
+        if peeled is None:
+            return None
+        n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)
+        if len(peeled.core):
+            core = acyclic.core_model(self.mdp, peeled.core)
+            values[peeled.core], policy[peeled.core] = _solve_core(core, policy[peeled.core], 0.1 * self.tolerance)
+        acyclic.back_up_in_order(self.mdp, peeled.order, values, policy)
+        reason = f"no cycle leads to {len(peeled.order):,} of {n:,} states"
+        forecast = Forecast(self._race.backup_cost * 1e-9, reason)
+        return PolicyEvaluation(values, policy, acyclic.NAME, n, exact=False, backups=1, forecast=forecast)
+
+    def _local_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+        """Go on in place or by exact evaluation, whichever is predicted to end sooner."""
+        race, mdp = self._race, self.mdp
+        self._direct = math.inf if self._way else self._direct_cost(PolicyRows.of(mdp, policy))
+        way, reason = race.choose(self._direct, last)
+        if way == DIRECT:
+            return self._direct_pass(policy, values, reason)
+        partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
+        work = race.work_allowed(self._direct)
+        result = in_place.iterate_in_place(mdp, values, policy, self.tolerance, partial_span, work)
+        self._rounds += result.rounds - 1
+        predicted = race.predicted(work)
+        race.paid(IN_PLACE, result.backups * race.backup_cost + result.swept * race.state_cost)
         return PolicyEvaluation(
             result.values,
             result.policy,
@@ -181,7 +256,53 @@ class AdaptiveEvaluation(ExactEvaluation):
             exact=False,
             backups=result.backups,
             last_backup=result.last_backup,
+            forecast=Forecast(predicted * 1e-9, reason),
         )
+
+    def _direct_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation:
+        """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
+        race, mdp = self._race, self.mdp
+        rounds = max(1, min(MAX_IMPROVEMENTS, int(self._direct / (2.0 * race.backup_cost))))
+        policy, done = in_place.improve_in_place(mdp, values, policy, rounds)
+        solved, solver = self._solve_directly(PolicyRows.of(mdp, policy), values)
+        cost = self._direct + 2 * done * race.backup_cost
+        race.paid(DIRECT, cost)
+        forecast = Forecast(cost * 1e-9, reason)
+        return PolicyEvaluation(solved, policy, solver, mdp.num_states, exact=True, backups=2 * done, forecast=forecast)
+
+    def _direct_cost(self, rows: PolicyRows) -> float:
+        """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
+        n = self.mdp.num_states
+        lower, upper = banded.bandwidths(rows)
+        if n * (lower + upper + 1) <= banded.MAX_ENTRIES:
+            cost = banded_cost(n, lower, upper)
+            if cost <= 30.0 * self._race.backup_cost:
+                return cost
+        else:
+            cost = math.inf
+        if self._race.spent(IN_PLACE) < 60.0 * self._race.backup_cost:
+            return cost  # finding an order for a sparse factorisation costs about as much as some backups
+        if self._bandwidth is None:
+            self._bandwidth = lu.bandwidth(rows)
+        width = min(self._bandwidth, n)
+        if n * width <= LU_MAX_ENTRIES:
+            cost = min(cost, n * (LU_STATE_COST + width * width * LU_FLOP_COST))
+        return cost
+
+    def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
+        """Return a policy's values by the cheaper factorisation, or by what is asked for, and its name."""
+        n = self.mdp.num_states
+        if self._way == krylov.NAME:
+            solved, _ = krylov.solve_by_bicgstab(rows, values, max(self._span_tol, self._span_floor(values)))
+            if solved is not None:
+                return solved, krylov.NAME
+        lower, upper = banded.bandwidths(rows)
+        cost = banded_cost(n, lower, upper) if n * (lower + upper + 1) <= banded.MAX_ENTRIES else math.inf
+        width = self._bandwidth
+        sparse = width is not None and n * (LU_STATE_COST + width * width * LU_FLOP_COST) < cost
+        if self._way == lu.NAME or (self._way != banded.NAME and sparse) or cost == math.inf:
+            return lu.solve_by_lu(rows), lu.NAME
+        return banded.solve_banded(rows, lower, upper), banded.NAME
 
     def _some_sweeps(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Sweep a few times while many actions change: knowing this policy's values well would be wasted.
@@ -206,3 +327,101 @@ class AdaptiveEvaluation(ExactEvaluation):
         swept = sweep(rows, values, int(max_sweeps), span_tol, self._entries)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
+
+
+def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArray, IntArray]:
+    """Return values and a policy of a model within the tolerance, or as good as `CORE_PASSES` made them."""
+    evaluator, last = AdaptiveEvaluation(core, tolerance), None
+    values: FloatArray = np.zeros(core.num_states)
+    for _ in range(CORE_PASSES):
+        evaluation = evaluator.evaluate(policy, values, last)
+        first = evaluation.last_backup or backup(core, evaluation.values, evaluation.policy)
+        loss = loss_bound(core, first.residual, greedy=not evaluation.exact)
+        last = PassOutcome(first.residual, int(np.count_nonzero(first.actions != policy)), loss)
+        values, policy = first.values, first.actions
+        if loss <= tolerance:
+            break
+    return values, policy
+
+
+def banded_cost(num_states: int, lower: int, upper: int) -> float:
+    """Return the nanoseconds of a banded elimination, as measured."""
+    return num_states * (30.0 + 8.0 * (lower + upper + 1) + 0.35 * lower * upper)
+
+
+class Race:
+    """Two ways to go on, in place and direct, with what each has cost and is predicted to cost: the lower goes next.
+
+    What is left in place follows from the measured rate, how far the loss fell per nanosecond. A direct way is given
+    `DIRECT_PASSES` at first; when these are used up without success, it is expected to need as many again. So a wrong
+    guess costs a constant factor at most.
+    """
+
+    def __init__(self, mdp: MDP, tolerance: float) -> None:
+        self._tolerance = tolerance
+        rows = mdp.rows
+        entries = mdp.num_pairs * (len(rows.indices) / rows.num_rows if rows.num_rows else 1.0)
+        self.backup_cost = PAIR_COST * mdp.num_pairs + ENTRY_COST * entries
+        """Nanoseconds of one backup of every state."""
+        self.state_cost = PAIR_COST + ENTRY_COST * max(1, mdp.longest_row)
+        """Nanoseconds of one state's update in a sweep."""
+        self._spent = {IN_PLACE: 0.0, DIRECT: 0.0}
+        self._passes = 0
+        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        self._paid = 0.0
+        self._left = math.inf
+        """Predicted nanoseconds left in place."""
+        self._way = ""
+
+    def spent(self, way: str) -> float:
+        """Return the nanoseconds that a way has cost so far."""
+        return self._spent[way]
+
+    def paid(self, way: str, cost: float) -> None:
+        """Book what a pass has cost, by its operation counts."""
+        self._spent[way] += cost
+        self._paid = cost
+        self._passes += way == DIRECT
+
+    def predicted(self, work: int) -> float:
+        """Return the nanoseconds that a pass in place may take."""
+        return min(self._left, work * self.state_cost)
+
+    def work_allowed(self, direct: float) -> int:
+        """Return the states to visit in place before the choice is made again."""
+        budget = max(FIRST_BACKUPS * self.backup_cost, min(self._direct_left(direct), self._spent[IN_PLACE]))
+        return int(min(in_place.MAX_WORK, budget / self.state_cost))
+
+    def _direct_left(self, direct: float) -> float:
+        """Return the nanoseconds that the direct way is predicted to take until the end."""
+        passes = DIRECT_PASSES
+        while passes <= self._passes:
+            passes *= 2
+        return (passes - self._passes) * (direct + 3.0 * self.backup_cost)
+
+    def choose(self, direct: float, last: PassOutcome | None) -> tuple[str, str]:
+        """Return the way to go on, and why."""
+        if last is None:
+            if direct <= CHEAP_DIRECT * self.backup_cost:
+                self._way = DIRECT
+                return DIRECT, f"a factorisation costs as much as {direct / self.backup_cost:.1f} backups"
+            self._way = IN_PLACE
+            return IN_PLACE, "transitions are local, and a factorisation is dear"
+        if self._way == IN_PLACE:
+            fell = math.log(self._loss / last.policy_loss) if 0.0 < last.policy_loss < self._loss else 0.0
+            to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
+            self._left = self._paid * to_go / fell if fell > 0.0 else math.inf
+        self._loss = last.policy_loss
+        left = self._direct_left(direct)
+        slower = SWITCH_FACTOR * (left if self._way == IN_PLACE else self._left)
+        if self._way == IN_PLACE and slower < self._left:
+            self._way = DIRECT
+            return DIRECT, f"in place would take {_seconds(self._left)} more, factorisations {_seconds(left)}"
+        if self._way == DIRECT and slower < left:
+            self._way = IN_PLACE
+            return IN_PLACE, f"factorisations would take {_seconds(left)} more, in place {_seconds(self._left)}"
+        return self._way, f"still predicted to be the fastest: {_seconds(min(left, self._left))} more"
+
+
+def _seconds(nanoseconds: float) -> str:
+    return f"{nanoseconds * 1e-9:.2g} s"

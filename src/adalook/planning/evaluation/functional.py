@@ -24,6 +24,16 @@ MAX_LEAVES = 256
 """Distinct stochastic rows of a policy, beyond which it is left to others."""
 
 
+SMALL_MODEL = 2_000
+"""Entries of a model that is solved in no time, whatever its rows."""
+
+
+def suits(mdp: MDP) -> bool:
+    """Return whether nearly all that a backup does is to follow pointers, so that wavefronts are cheap as well."""
+    entries = len(mdp.rows.indices)
+    return mdp.rows.num_shared == mdp.rows.num_rows <= MAX_LEAVES or entries <= max(SMALL_MODEL, mdp.num_pairs)
+
+
 class FunctionalGraph:
     """Solves the policies of one model that use few distinct stochastic rows."""
 

@@ -40,6 +40,8 @@ NAME = "in-place MPI"
 
 LOCAL_GROWTH = 12.0
 """Models whose neighbourhoods grow more than this from one step to three are not local."""
+LOCAL_ROW = 64
+"""Nor are models with rows longer than this, or longer than a quarter of the states."""
 ACTIVE_SET_STATES = 4_000
 """Smaller models are swept whole: finding out who leads to what changed would take longer."""
 
@@ -90,10 +92,22 @@ class Goal(NamedTuple):
 
 def is_local(mdp: MDP) -> bool:
     """Return whether transitions lead to near states, so that sweeping in place carries news far."""
-    return mdp.growth <= LOCAL_GROWTH
+    return mdp.growth <= LOCAL_GROWTH and mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
 
 
-def iterate_in_place(mdp: MDP, values: FloatArray, policy: IntArray, tolerance: float, partial_span: float) -> Improved:
+def improve_in_place(mdp: MDP, values: FloatArray, policy: IntArray, rounds: int) -> tuple[IntArray, int]:
+    """Improve a policy by backups in place, there and back, until no action changes or so many rounds are over.
+
+    Returns (policy, rounds). From the values of the policy, or below, each backup can only raise them.
+    """
+    values, policy = values.copy(), policy.copy()
+    done = _improve_rounds(mdp.arrays, np.empty(mdp.rows.num_shared), values, policy, rounds)
+    return policy, int(done)
+
+
+def iterate_in_place(
+    mdp: MDP, values: FloatArray, policy: IntArray, tolerance: float, partial_span: float, max_work: int = MAX_WORK
+) -> Improved:
     """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
 
     Args:
@@ -102,6 +116,7 @@ def iterate_in_place(mdp: MDP, values: FloatArray, policy: IntArray, tolerance: 
         policy: (S,) likewise.
         tolerance: on the policy's loss.
         partial_span: span of the last full backup's change.
+        max_work: states swept and pairs backed up after which to return.
     """
     values, policy = values.copy(), policy.copy()
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
@@ -116,7 +131,7 @@ def iterate_in_place(mdp: MDP, values: FloatArray, policy: IntArray, tolerance: 
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, good, residual = _run_rounds(
-        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal
+        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work
     )
     last_backup = Backup(best, action, shared, Residual(*residual)) if good else None
     return Improved(values, policy, rounds, swept, backups, last_backup)
@@ -296,6 +311,19 @@ def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArra
         v[s], policy[s], _, _ = greedy(model, shared, v, s, policy[s])
 
 
+@compiled
+def _improve_rounds(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray, rounds: int) -> int:
+    """Back up in place, there and back, until no action changes or so many rounds are over; returns how many."""
+    before = np.empty_like(policy)
+    for done in range(rounds):
+        before[:] = policy
+        shared_expectations(model, v, shared)
+        _improve_there_and_back(model, shared, v, policy)
+        if count_different(before, policy) == 0:
+            return done + 1
+    return rounds
+
+
 @inlined
 def _next_sweeps(different: int, num_states: int, partial_span: float, sweep_tol: float) -> tuple[float, float]:
     """Return (most sweeps, change that no longer matters) after so many actions changed.
@@ -314,6 +342,7 @@ def _run_rounds(
     state: IterationState,
     partial_span: float,
     goal: Goal,
+    max_work: int,
 ) -> tuple[int, int, int, bool, tuple[float, float, float, float, float]]:
     """Improve values and policy in place, round by round; see the module.
 
@@ -362,7 +391,7 @@ def _run_rounds(
         if settling:
             continue
         spent = num_states * num_actions * backups + swept
-        if (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= MAX_WORK:
+        if (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
             return rounds, swept, backups, False, (0.0, 0.0, 0.0, 0.0, 0.0)
         shared_expectations(model, v, shared)
         residual = backup_range(model, shared, v, policy, best, action, 0, num_states)

@@ -19,20 +19,54 @@ index = np.uintp
 doubles the time of a sweep."""
 
 
+BLOCK = 4 * (LONG_ROW - 4)
+"""Products per block of a long row: each of at least four sums gets at most `LONG_ROW` of them, remainder included."""
+
+
 @inlined
 def expectation(model, row, v):
-    """Return Σ p v over one row; long rows are summed with compensation (Neumaier)."""
+    """Return Σ p v over one row; long rows are summed in blocks, and the blocks with compensation (Neumaier).
+
+    A block is eight sums of at most `LONG_ROW` products each, side by side, which a processor adds up at once. Of a row
+    whose successors follow each other, the index is not read.
+    """
     start, stop = index(model.indptr[index(row)]), index(model.indptr[index(row + 1)])
     total = 0.0
     lost = 0.0
+    k = start
     if stop - start <= index(LONG_ROW):
-        k = start
         while k < stop:  # where `range` is unrolled by eight, which rows of two or three are too short for
             total += model.data[k] * v[index(model.indices[k])]
             k += index(1)
     else:
-        for k in range(start, stop):
-            x = model.data[k] * v[index(model.indices[k])]
+        first = index(model.indices[start])
+        dense = index(model.indices[stop - index(1)]) - first == stop - start - index(1)
+        shift = first - start  # wraps around below zero, as it does back
+        while k < stop:
+            end = k + index(BLOCK) if k + index(BLOCK) < stop else stop
+            a = b = c = d = e = f = g = h = 0.0
+            if dense:
+                while k + index(7) < end:
+                    a += model.data[k] * v[k + shift]
+                    b += model.data[k + index(1)] * v[k + shift + index(1)]
+                    c += model.data[k + index(2)] * v[k + shift + index(2)]
+                    d += model.data[k + index(3)] * v[k + shift + index(3)]
+                    e += model.data[k + index(4)] * v[k + shift + index(4)]
+                    f += model.data[k + index(5)] * v[k + shift + index(5)]
+                    g += model.data[k + index(6)] * v[k + shift + index(6)]
+                    h += model.data[k + index(7)] * v[k + shift + index(7)]
+                    k += index(8)
+            else:
+                while k + index(3) < end:
+                    a += model.data[k] * v[index(model.indices[k])]
+                    b += model.data[k + index(1)] * v[index(model.indices[k + index(1)])]
+                    c += model.data[k + index(2)] * v[index(model.indices[k + index(2)])]
+                    d += model.data[k + index(3)] * v[index(model.indices[k + index(3)])]
+                    k += index(4)
+            while k < end:
+                a += model.data[k] * v[index(model.indices[k])]
+                k += index(1)
+            x = ((a + b) + (c + d)) + ((e + f) + (g + h))
             t = total + x
             lost += (total - t) + x if abs(total) >= abs(x) else (x - t) + total
             total = t

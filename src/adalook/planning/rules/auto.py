@@ -10,11 +10,13 @@ The trace says for every pass how the policy was evaluated and improved.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
+from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.planning.evaluation.base import EvaluatorFactory
-from adalook.planning.evaluation.chooser import AdaptiveEvaluation
+from adalook.planning.evaluation.chooser import WAYS, AdaptiveEvaluation
 from adalook.planning.lookahead.levels import Lookahead
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
@@ -30,15 +32,21 @@ class Auto(Method):
     Solution(Auto: functional graph, wavefront; converged after 2 iterations, policy_loss <= 3.6e-12)
     """
 
+    way: str | None = None
+    """One of `evaluation.chooser.WAYS` to take always, for comparisons; by default the cheapest is."""
     rule: ClassVar[Method] = WLPI()
+
+    def __post_init__(self) -> None:
+        if self.way is not None and self.way not in WAYS:
+            raise ArgumentError(f"Auto knows no way '{self.way}'", expected=", ".join(WAYS))
 
     @property
     def name(self) -> str:
-        return "Auto"
+        return "Auto" if self.way is None else f"Auto({self.way})"
 
     @property
     def evaluation(self) -> EvaluatorFactory:
-        return AdaptiveEvaluation
+        return partial(AdaptiveEvaluation, way=self.way)
 
     def check(self, mdp: MDP) -> None:
         """Accept every model: there is no setting that could misfit."""
@@ -48,13 +56,13 @@ class Auto(Method):
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> Auto:
-    return Auto()
+    return Auto(setting or None)
 
 
 SPEC = MethodSpec(
     name="auto",
     method_class=Auto,
     group=MethodGroup("auto", "Auto", "chosen for the model", "#56b4e9", "^"),
-    examples=("auto",),
+    examples=("auto", "auto:sweeps"),
     parse=_parse,
 )

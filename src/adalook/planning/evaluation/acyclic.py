@@ -1,0 +1,170 @@
+"""Acyclic models: states that no cycle leads to are solved by one backward pass, in topological order.
+
+States without predecessors are taken away, then those that have become such, and so on (Kahn). What is left, the core,
+holds every cycle and all that follows one; no move leads out of it, so it is a model of its own and is solved first.
+The states taken away then need one backup each, last taken first. A state may lead back to itself: its value is the
+best of (r + γ Σ_{s' ≠ s} p v) / (1 − γ p_ss), in closed form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from adalook._arrays import FloatArray, IntArray
+from adalook._jit import compiled
+from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Rows, code_of_row, is_deterministic, is_stochastic, row_of
+from adalook.planning.lookahead.kernels import index
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+NAME = "backward pass"
+MAX_CORE = 0.5
+"""Share of the states beyond which the core is no smaller problem."""
+
+
+class Peeled(NamedTuple):
+    """A model split into the states that no cycle leads to, and the rest."""
+
+    order: IntArray  # (peeled,) in topological order: every move of a state leads to later ones, or to the core
+    core: IntArray  # (S − peeled,) ascending
+
+
+def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
+    """Return the acyclic part of a model, or None where the core is more than a share `max_core` of the states."""
+    n = mdp.num_states
+    arrivals = np.zeros(n, np.int32)
+    used = np.zeros(mdp.rows.num_rows, np.int32)
+    _count_arrivals(mdp.arrays, used, arrivals)
+    if arrivals.all():
+        return None
+    order = np.empty(n, mdp.codes.dtype)
+    size = _take_away(mdp.arrays, used, arrivals, order)
+    if n - size > max_core * n:
+        return None
+    in_core = np.ones(n, bool)
+    in_core[order[:size]] = False
+    return Peeled(order[:size], np.flatnonzero(in_core))
+
+
+def core_model(mdp: MDP, core: IntArray) -> MDP:
+    """Return the model of the core's states, which no move leaves."""
+    from adalook.mdp.model import MDP
+
+    number = np.full(mdp.num_states, -1, mdp.codes.dtype)
+    number[core] = np.arange(len(core))
+    codes = mdp.codes[core]
+    certain, stochastic = is_deterministic(codes), is_stochastic(codes)
+    kept, place = np.unique(row_of(codes[stochastic]), return_inverse=True)
+    result = np.full_like(codes, NOT_OFFERED)
+    result[certain] = number[codes[certain]]
+    result[stochastic] = code_of_row(place)
+    rows = mdp.rows
+    length = rows.indptr[kept + 1] - rows.indptr[kept]
+    indptr = np.zeros(len(kept) + 1, rows.indptr.dtype)
+    np.cumsum(length, out=indptr[1:])
+    entry = np.repeat(rows.indptr[kept] - indptr[:-1], length) + np.arange(indptr[-1])
+    shared = int(np.count_nonzero(kept < rows.num_shared))
+    table = Rows(indptr, number[rows.indices[entry]], rows.data[entry], shared)
+    return MDP._adopt(mdp.rewards[core], result, table, mdp.discount)
+
+
+def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntArray) -> None:
+    """Write the values of the acyclic states and actions that attain them, given those of the core."""
+    _back_up_in_order(mdp.arrays, order, values, policy)
+
+
+@compiled
+def _count_arrivals(model: ModelArrays, used: IntArray, arrivals: IntArray) -> None:
+    """Count the moves that lead to each state, and to each row of the table; rows count once, and not from within.
+
+    A state's moves to itself do not count. A row that several states share is followed once all of them are gone.
+    """
+    num_states, num_actions = model.codes.shape
+    for s in range(index(num_states)):
+        for a in range(index(num_actions)):
+            code = model.codes[s, a]
+            if is_deterministic(code):
+                if index(code) != s:
+                    arrivals[index(code)] += 1
+            elif code != NOT_OFFERED:
+                used[index(row_of(code))] += 1
+    for k in range(index(len(model.indices))):
+        arrivals[index(model.indices[k])] += 1
+    for s in range(index(num_states)):
+        for a in range(index(num_actions)):
+            code = model.codes[s, a]
+            if is_stochastic(code) and used[index(row_of(code))] == 1:
+                row = index(row_of(code))
+                for entry in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                    if index(model.indices[entry]) == s:
+                        arrivals[s] -= 1
+
+
+@compiled
+def _take_away(model: ModelArrays, used: IntArray, arrivals: IntArray, order: IntArray) -> int:
+    """List states without arrivals, take their moves away, and go on; returns how many are listed."""
+    num_states, num_actions = model.codes.shape
+    size = 0
+    for s in range(num_states):
+        if arrivals[s] == 0:
+            order[size] = s
+            size += 1
+    alone = used.copy()
+    head = 0
+    while head < size:
+        s = order[head]
+        head += 1
+        for a in range(num_actions):
+            code = model.codes[s, a]
+            if is_deterministic(code):
+                if code != s:
+                    arrivals[code] -= 1
+                    if arrivals[code] == 0:
+                        order[size] = code
+                        size += 1
+            elif code != NOT_OFFERED:
+                row = row_of(code)
+                used[row] -= 1
+                if used[row] == 0:
+                    for k in range(model.indptr[row], model.indptr[row + 1]):
+                        t = model.indices[k]
+                        if t == s and alone[row] == 1:
+                            continue
+                        arrivals[t] -= 1
+                        if arrivals[t] == 0:
+                            order[size] = t
+                            size += 1
+    return size
+
+
+@compiled
+def _back_up_in_order(model: ModelArrays, order: IntArray, v: FloatArray, policy: IntArray) -> None:
+    """Set v(s) to the best return in closed form, from the last state of the order to the first."""
+    for i in range(len(order) - 1, -1, -1):
+        s = index(order[i])
+        best, best_action = -np.inf, 0
+        for a in range(model.codes.shape[1]):
+            code = model.codes[s, index(a)]
+            if code == NOT_OFFERED:
+                continue
+            total, stay = 0.0, 0.0
+            if is_deterministic(code):
+                if index(code) == s:
+                    stay = 1.0
+                else:
+                    total = v[index(code)]
+            else:
+                row = index(row_of(code))
+                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                    if index(model.indices[k]) == s:
+                        stay = model.data[k]
+                    else:
+                        total += model.data[k] * v[index(model.indices[k])]
+            q = (model.rewards[s, index(a)] + model.discount * total) / (1.0 - model.discount * stay)
+            if q > best:
+                best, best_action = q, a
+        v[s] = best
+        policy[s] = best_action

@@ -1,0 +1,150 @@
+"""The ways that Auto chooses from: each solves what it is meant for, and the choice is the cheap one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import adalook as al
+from adalook.errors import ArgumentError
+from adalook.planning.evaluation import acyclic, banded, elimination
+from adalook.planning.evaluation.chooser import WAYS, Race
+from adalook.planning.evaluation.sweeps import PolicyRows
+from adalook.planning.lookahead.levels import backup
+from tests.exact import naive_values, random_mdp
+from tests.planning.evaluation.test_evaluation import random_policy
+
+discounts = st.sampled_from([0.0, 0.5, 0.99, 0.99999])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), discounts)
+def test_banded_elimination_gives_a_policys_values(seed, num_states, discount):
+    mdp = random_mdp(np.random.default_rng(seed), num_states, 2, discount)
+    policy = random_policy(mdp, seed)
+    rows = PolicyRows.of(mdp, policy)
+    values = banded.solve_banded(rows, *banded.bandwidths(rows))
+    scale = max(1.0, mdp.largest_reward) / (1.0 - discount)
+    np.testing.assert_allclose(values, naive_values(mdp, policy), rtol=0, atol=1e-9 * scale)
+
+
+def test_bandwidths_of_a_queue():
+    rows = PolicyRows.of(al.zoo.queue(50), np.zeros(50, np.int32))
+    assert banded.bandwidths(rows) == (1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), discounts)
+def test_eliminating_backups_are_backups(seed, num_states, discount):
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, num_states, 4, discount)
+    eliminating, values = elimination.EliminatingBackups(mdp), rng.standard_normal(num_states)
+    for _ in range(6):
+        policy = random_policy(mdp, int(rng.integers(100)))
+        plain, lazy = backup(mdp, values, policy), eliminating.backup(values, policy)
+        assert (plain.values == lazy.values).all()
+        assert plain.residual == lazy.residual
+        assert mdp.num_states <= eliminating.pairs <= mdp.num_pairs
+        values = plain.values + rng.choice([0.0, 10.0]) + 1e-3 * rng.standard_normal(num_states)
+
+
+def test_actions_that_cannot_be_the_best_are_not_looked_at():
+    mdp = al.zoo.garnet(500, 20, 5, seed=1, discount=0.9)
+    values = np.array(al.solve(mdp, tolerance=1e-3).values)
+    eliminating = elimination.EliminatingBackups(mdp)
+    first = eliminating.backup(values, np.zeros(500, np.int32))
+    after = eliminating.pairs
+    again = eliminating.backup(values + 5.0, first.actions)  # all values move together
+    assert eliminating.pairs <= 1.05 * mdp.num_states < 0.5 * after
+    np.testing.assert_allclose(again.values, first.values + 4.5, atol=1e-12)
+
+
+def test_layers_are_solved_by_one_backward_pass():
+    mdp = al.zoo.layered(layers=30, width=40, seed=2)
+    sol = al.solve(mdp, tolerance=1e-6)
+    assert (sol.solvers[0], len(sol.trace), sol.certified) == (acyclic.NAME, 1, True)
+    np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_no_cycle_leads_to_what_is_peeled(seed, num_states):
+    mdp = random_mdp(np.random.default_rng(seed), num_states, 2, 0.9)
+    edges = {
+        (s, int(t)) for s in range(num_states) for a in range(2) for t in mdp.transition_row(s, a)[0] if int(t) != s
+    }
+    peeled = acyclic.peel(mdp, max_core=1.0)
+    if peeled is None:
+        assert {t for _, t in edges} == set(range(num_states))
+        return
+    place = {int(s): i for i, s in enumerate(peeled.order)}
+    assert sorted([*place, *peeled.core.tolist()]) == list(range(num_states))
+    for s, t in edges:
+        assert t not in place or place.get(s, num_states) < place[t]
+
+
+def test_states_that_lead_to_themselves_are_no_cycle():
+    stay = np.array([[[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], [[0.0, 0.9, 0.1], [0.0, 0.0, 1.0]], [[0.0, 0.0, 1.0]] * 2])
+    mdp = al.MDP([[1.0, 2.0], [1.0, 0.0], [0.0, 0.0]], stay, 0.9)
+    assert acyclic.peel(mdp).order.tolist() == [0, 1, 2]
+    sol = al.solve(mdp, al.Auto(acyclic.NAME))
+    assert sol.solvers[0] == acyclic.NAME
+    np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=1e-8)
+
+
+def test_the_core_is_a_model_of_its_own():
+    mdp = al.zoo.layered(layers=4, width=10, seed=0)
+    core = acyclic.core_model(mdp, acyclic.peel(mdp).core)
+    assert core.num_states == 10
+    for s in range(10):
+        for a in range(4):
+            inside, whole = core.transition_row(s, a), mdp.transition_row(30 + s, a)
+            assert (inside[0] + 30).tolist() == whole[0].tolist()
+            assert (inside[1] == whole[1]).all()
+
+
+def test_a_queue_is_factorised_at_once():
+    sol = al.solve(al.zoo.queue(3000, discount=0.9999), tolerance=1e-6)
+    assert sol.certified
+    assert {item.evaluation for item in sol.trace} == {banded.NAME}
+    assert all(item.forecast.seconds > 0.0 and item.evaluation_seconds > 0.0 for item in sol.trace)
+    assert "a factorisation costs as much as" in sol.trace[0].forecast.reason
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "model", [al.zoo.gridworld(15, 15, discount=0.99), al.zoo.garnet(300, 3, 4), al.zoo.queue(200)]
+)
+def test_every_way_agrees_with_every_other(way, model):
+    sol = al.solve(model, al.Auto(way), tolerance=1e-7)
+    assert sol.certified
+    np.testing.assert_allclose(sol.values, al.solve(model, al.PolicyIteration()).values, atol=1e-6)
+
+
+def test_unknown_ways_are_refused():
+    with pytest.raises(ArgumentError, match="knows no way 'magic'"):
+        al.Auto("magic")
+
+
+def test_what_falls_behind_gives_way():
+    """In place is dropped when its measured rate says that factorisations end sooner, and taken up again likewise."""
+    race = Race(al.zoo.gridworld(100, 100, discount=0.99), 1e-6)
+    residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
+    from adalook.planning.evaluation.base import PassOutcome
+
+    dear = 100.0 * race.backup_cost
+    assert race.choose(dear, None)[0] == "in place"
+    race.paid("in place", 10.0 * race.backup_cost)
+    assert race.choose(dear, PassOutcome(residual, 5, 1e-3))[0] == "in place"
+    race.paid("in place", 1e5 * race.backup_cost)
+    way, reason = race.choose(dear, PassOutcome(residual, 5, 0.9e-3))
+    assert way == "direct"
+    assert "in place would take" in reason
+
+
+def test_a_solution_explains_itself():
+    lines = al.solve(al.zoo.queue(500), tolerance=1e-6).explain().splitlines()
+    assert lines[0].startswith("Auto on 500 states: converged")
+    assert banded.NAME in lines[1]
+    assert "predicted" in lines[1]
+    assert len(al.solve(al.zoo.maze()).explain().splitlines()) == 3
