@@ -27,7 +27,7 @@ reproduce: .venv/ready  ## run the paper's planning experiments into results/, g
 reproduce-minatar: .venv/ready  ## QL-DQN against DQN of depth 0 to 3 (hours), going on where the last run stopped
 	$(BIN)/adalook reproduce minatar --out results
 
-reproduce-atari: .venv/ready  ## training runs on Atari, 15 minutes each, going on where the last run stopped
+reproduce-atari: .venv/ready  ## training runs on Atari, 20 minutes each, going on where the last run stopped
 	$(BIN)/adalook reproduce atari --out results
 
 report: .venv/ready  ## draw figures, claims and the page from results/ into report/

@@ -60,7 +60,7 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
         assert default in text
     for flag in ("--target-period-steps", "--train-shallow-heads", "--head-balance", "--checkpoint-period-seconds"):
         assert flag in text
-    assert "27000 for Atari" in text
+    assert "27000 for dqn on Atari" in text
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
 
     if config["env"] is None:
         return {}
-    preset = config_for(config["env"]).to_plain()
+    preset = config_for(config["env"], config["agent"]).to_plain()
     settings = config["config"]
     return {name: (value, preset.get(name)) for name, value in settings.items() if value != preset.get(name)}
 

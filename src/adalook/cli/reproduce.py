@@ -29,13 +29,15 @@ class ReproduceCommand:
     """Planning: chain, the motivating example; maze, the maze experiments; sweep, mazes of other sizes and discounts;
     all three. Learning, which takes hours and needs adalook[learn]: minatar, atari."""
     seeds: Annotated[int | None, optional(int, "N")] = None
-    """Runs per setting; without it 10 for maze, 3 for sweep and minatar, 1 for atari. The chain has none."""
+    """Runs per setting; without it 10 for maze, 3 for sweep and atari, 5 for minatar. The chain has none."""
     games: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[GAME …]")] = ()
-    """Learning: which games. Without it Breakout, Asterix and Freeway of MinAtar, Breakout of Atari."""
+    """Learning: which games. Without it MinAtar's five, and VideoPinball, Tutankham, Solaris and Berzerk of Atari; any
+    other Atari game will do."""
     agents: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[AGENT …]")] = ()
-    """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3."""
+    """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3, and
+    the ablations search-alone, even, taken-action, no-real-steps, clipped, skip4 and depth0-ours."""
     seconds: Annotated[float | None, optional(float, "SECONDS")] = None
-    """Learning: processor time for each run; without it 240 on MinAtar, 900 on Atari."""
+    """Learning: processor time for each run; without it 240 on MinAtar, 1200 on Atari."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
     """Results go to DIR/chain, DIR/maze, …; pages and figures of learning experiments too."""
     workers: Annotated[int | None, optional(int, "N")] = None

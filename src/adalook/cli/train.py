@@ -20,7 +20,7 @@ from adalook._validation import field_help
 from adalook.cli.terminal import DONE, STOPPED_EARLY
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config
-from adalook.learning.presets import atari, minatar, tabular, vector
+from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
@@ -59,7 +59,16 @@ def _metavar(hint: Any) -> str | None:
     return {str: "TEXT", int: "N", float: "NUMBER"}.get(hint, "NUMBER …")
 
 
-ConfigFlags: Any = _flags_of(Config, {"Atari": atari(), "MinAtar": minatar(), "vectors": vector(), "tables": tabular()})
+ConfigFlags: Any = _flags_of(
+    Config,
+    {
+        "dqn on Atari": atari(),
+        "qldqn on Atari": atari_fast(),
+        "MinAtar": minatar(),
+        "vectors": vector(),
+        "tables": tabular(),
+    },
+)
 RunOptionsFlags: Any = _flags_of(RunOptions, {"every run": RunOptions()})
 DEFAULTS: dict[str, Any] = {"agent": "qldqn", "depth": 0, "seed": 0}
 """Of a new run; the flags themselves are None unless given."""
@@ -151,10 +160,10 @@ class TrainCommand:
 
         if not self.env:
             raise ArgumentError("train needs an environment", expected="ENV, such as MinAtar/Breakout-v1")
-        config = dataclasses.replace(config_for(self.env), **_given(self.config))
         agent, depth, seed = (
             default if getattr(self, name) is None else getattr(self, name) for name, default in DEFAULTS.items()
         )
+        config = dataclasses.replace(config_for(self.env, agent), **_given(self.config))
         if agent == "dqn":
             return DQN(self.env, config, depth=depth, seed=seed)
         if self.depth is not None:

@@ -37,8 +37,8 @@ SUITE = Suite(
     games=GAMES,
     baseline=settings,
     ours=settings,
-    usual_games=("Breakout", "Asterix", "Freeway"),
+    usual_games=tuple(GAMES),
     usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
-    usual_seeds=3,
+    usual_seeds=5,
     usual_seconds=240.0,
 )

@@ -105,15 +105,23 @@ def vector() -> Config:
     )
 
 
-def config_for(env: object) -> Config:
+def config_for(env: object, agent: str = "dqn") -> Config:
     """Return the preset for an environment: by its name, else by what it observes.
+
+    Args:
+        env: the name of an environment, an al.MDP, a Gymnasium environment or a simulator.
+        agent: "dqn" or "qldqn", which has a preset of its own for Atari.
 
     >>> config_for("MinAtar/Breakout-v1").hidden_units, config_for("ALE/Breakout-v5").hidden_units
     (128, 512)
+    >>> config_for("ALE/Breakout-v5", "qldqn").search_shape
+    'rollouts'
     >>> config_for("CartPole-v1").network, config_for("FrozenLake-v1").network
     ('mlp', 'table')
     """
     family = env.partition("/")[0] if isinstance(env, str) else ""
+    if family == "ALE" and agent == "qldqn":
+        return atari_fast()
     if family in _FAMILIES:
         return _FAMILIES[family]()
     if num_discrete_states(env) is not None:

@@ -232,7 +232,7 @@ def test_sigterm_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None
     os.kill(run.pid, signal.SIGTERM)
     _, err = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "1 of 4 jobs are done and kept" in err
+    assert "1 of 6 jobs are done and kept" in err
     left = subprocess.run(["ps", "-o", "stat=", "-g", str(run.pid)], capture_output=True, text=True).stdout.split()
     assert all(state.startswith("Z") for state in left)
     index = json.loads((tmp_path / "minatar" / "experiment.json").read_text())

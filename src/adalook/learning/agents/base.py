@@ -64,7 +64,7 @@ class Agent(ABC):
     """Chooses actions; set by subclasses."""
 
     def __init__(self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int) -> None:
-        self.env, self.config = env, checked_config(env, config)
+        self.env, self.config = env, checked_config(env, config, self.kind)
         self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.heads = tuple(heads)
@@ -336,10 +336,10 @@ class Agent(ABC):
         return agent
 
 
-def checked_config(env: Any, config: Config | None) -> Config:
-    """Return a config as it is, or the preset of an environment for None; raise for anything else."""
+def checked_config(env: Any, config: Config | None, agent: str) -> Config:
+    """Return a config as it is, or the preset of an agent for an environment for None; raise for anything else."""
     if config is None:
-        return config_for(env)
+        return config_for(env, agent)
     if not isinstance(config, Config):
         raise ArgumentError(
             "this is no config", expected="an al.Config, or None", got=repr(config), remedy="pass al.Config(...)"

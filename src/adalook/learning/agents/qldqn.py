@@ -43,7 +43,7 @@ class QLDQN(Agent):
     kind = "qldqn"
 
     def __init__(self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None) -> None:
-        config = checked_config(env, config)
+        config = checked_config(env, config, self.kind)
         if prior is not None:
             config = dataclasses.replace(config, prior=str(prior))
         super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed)  # step 1
