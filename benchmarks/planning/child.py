@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from benchmarks.planning import models, peers
 EPSILON = 1e-6
 FINEST = 1e-12
 BUILD_LIMIT_SECONDS = 60.0
-LONG_SECONDS = 4.0
+GIVE_UP = 2
+"""Settings of one solver that may fail to answer on a model before its others are not tried."""
+LONG_SECONDS = 1.0
 """A solve that takes longer than this is timed once."""
 ENOUGH_SECONDS, MOST_REPEATS = 0.5, 100
 """Short solves are repeated until they add up to this much, or this often."""
@@ -35,15 +38,19 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """The result file."""
+    """The result file; of several measurements, each has a record of its own in it, under its name."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, runs: Record | None = None) -> None:
         self.path = Path(path)
-        self.record: Record = {}
+        self.whole: Record = {} if runs is None else runs
+        self.record = self.whole
+
+    def begin(self, name: str) -> None:
+        self.record = self.whole[name] = {}
 
     def write(self, **news: Any) -> None:
         self.record.update(news)
-        self.path.write_text(json.dumps(self.record))
+        self.path.write_text(json.dumps(self.whole))
 
     @contextmanager
     def step(self, name: str, limit_seconds: float) -> Iterator[None]:
@@ -54,19 +61,46 @@ class Journal:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def compare_all(job: Record, journal: Journal) -> None:
+    """Measure one setting after the other on one model; `job["done"]` holds the runs of processes before this one."""
+    runs: dict[str, Record] = {}
+    for setting in job["settings"]:
+        journal.begin(setting["name"])
+        journal.write(name=setting["name"], solver=setting["solver"], step="start")
+        mine = [run for run in [*job["done"], *runs.values()] if run["solver"] == setting["solver"]]
+        skip = setting["skip"] or hopeless(mine)
+        try:
+            if skip:
+                journal.write(step="done", failure=f"not run: {skip}")
+            else:
+                compare({**job, **setting}, journal)
+        except Exception as problem:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            journal.write(step="done", failure=f"{type(problem).__name__}: {problem}".splitlines()[0][:200])
+        runs[setting["name"]] = journal.record
+
+
+def hopeless(runs: list[Record]) -> str:
+    """Why a solver's further settings are not worth the time, given its runs so far; empty if they are."""
+    slow = [run for run in runs if run.get("failure", "").startswith("no ")]
+    if len(slow) >= GIVE_UP and not any("seconds" in run and run["accurate"] for run in runs):
+        return f"{GIVE_UP} other settings gave {slow[0]['failure']}"
+    return ""
+
+
 def compare(job: Record, journal: Journal) -> None:
-    """Build, solve until accurate enough, then time; ours writes the reference, peers are held against it."""
+    """Build, solve until accurate enough, then time; ours writes the reference, others are held against it."""
     spec, setting, limit = job["model"], job["options"], job["limit_seconds"]
     with journal.step("build", BUILD_LIMIT_SECONDS):
         solver_type = peers.SOLVERS[job["solver"]]
         warm = solver_type(models.tiny(spec)).prepare(EPSILON, **setting)
-        mdp = models.build(spec)
+        mdp = build(json.dumps(spec))
         began = time.perf_counter()
         solver = solver_type(mdp)
         solver.prepare(EPSILON, **setting)
         journal.write(states=mdp.num_states, build_seconds=time.perf_counter() - began)
         if solver_type is peers.Adalook:  # which compiles more for large models than for small ones
-            solver.prepare(EPSILON)()
+            solver.prepare(EPSILON, **setting)()
     with journal.step("solve", limit):
         warm()
     epsilon = EPSILON
@@ -75,7 +109,7 @@ def compare(job: Record, journal: Journal) -> None:
             run = solver.prepare(epsilon, **setting)
         with journal.step("solve", limit):
             first, result = timed(run)
-        error = accuracy(solver.values(result), result, job["reference"])
+        error = accuracy(solver.values(result), result, job["reference"], writes=job["name"] == peers.OURS.name)
         journal.write(first_seconds=first, epsilon=epsilon, **error)
         if error["accurate"] or epsilon <= FINEST:
             break
@@ -99,9 +133,15 @@ def enough(times: list[float], repeats: int) -> bool:
     return len(times) >= repeats and (sum(times) >= ENOUGH_SECONDS or repeats == 1 or len(times) >= MOST_REPEATS)
 
 
-def accuracy(values: np.ndarray, result: Any, reference: str) -> Record:
-    """How far from our values; within 1e-6 and our own certified error is accurate."""
-    if isinstance(result, al.Solution):
+@cache
+def build(spec: str) -> al.MDP:
+    """The model of a spec, built once per process."""
+    return models.build(json.loads(spec))
+
+
+def accuracy(values: np.ndarray, result: Any, reference: str, writes: bool) -> Record:
+    """How far from our values; within 1e-6 and our own certified error is accurate. Ours writes the reference."""
+    if writes:
         own = float(max((result.upper - values).max(), (values - result.lower).max()))
         np.savez(reference, values=values, error=own)
         return {
@@ -177,12 +217,13 @@ def resident_bytes() -> int:
 def main() -> None:
     job = json.load(sys.stdin)
     journal = Journal(job["result"])
-    journal.write(step="start")
+    if job["task"] != "compare":
+        journal.write(step="start")
     if job["memory_bytes"]:
         resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
     warnings.simplefilter("ignore")
     try:
-        {"compare": compare, "grow": grow, "certify": certify}[job["task"]](job, journal)
+        {"compare": compare_all, "grow": grow, "certify": certify}[job["task"]](job, journal)
     except (Exception, SystemExit) as problem:
         journal.write(failure=f"{type(problem).__name__}: {problem}".splitlines()[0][:200])
 

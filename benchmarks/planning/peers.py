@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import adalook as al
+from adalook.cli.sources import build_method
 from adalook.mdp.transitions import NOT_OFFERED, is_deterministic, row_of
 
 Values = NDArray[np.float64]
@@ -37,7 +38,7 @@ class Solver(Protocol):
 
 
 class Adalook:
-    """Ours: plain `al.solve(mdp, tolerance=1e-6)`, certificate included."""
+    """Ours: plain `al.solve(mdp, tolerance=1e-6)`, certificate included; or by another method of ours."""
 
     module = "adalook"
 
@@ -45,18 +46,26 @@ class Adalook:
         self.mdp = mdp
         self.own = set(vars(mdp))
 
-    def prepare(self, epsilon: float) -> Callable[[], al.Solution]:
+    def prepare(self, epsilon: float, method: str = "auto", limit: float | None = None) -> Callable[[], al.Solution]:
         # What an earlier solve left behind on the model (such as its predecessor lists) would be a head start.
         for name in set(vars(self.mdp)) - self.own:
             del vars(self.mdp)[name]
-        return lambda: al.solve(self.mdp, tolerance=epsilon)
+        chosen = build_method(method, None, self.mdp)[0]
+
+        def solve() -> al.Solution:
+            solution = al.solve(self.mdp, chosen, tolerance=epsilon, max_seconds=limit)
+            if not solution.converged:
+                raise TimeoutError(f"no answer in {limit:g} s")
+            return solution
+
+        return solve
 
     def values(self, result: al.Solution) -> Values:
         return result.values
 
 
 class QuantEcon:
-    """QuantEcon.py's DiscreteDP in its sparse state-action-pair form.
+    """QuantEcon.py's DiscreteDP, in its sparse state-action-pair form or, with `dense`, in its product form (BLAS).
 
     `epsilon` makes the policy ε-optimal and the values ε/2-accurate: by the span for modified policy iteration,
     by the norm for value iteration. `max_iter`, 250 by default, would end most solves early and in silence.
@@ -65,16 +74,31 @@ class QuantEcon:
     module = "quantecon"
 
     def __init__(self, mdp: al.MDP) -> None:
-        from quantecon.markov import DiscreteDP
+        self.mdp = mdp
+        self.models: dict[bool, Any] = {}
 
-        state, action = np.divmod(np.arange(mdp.num_states * mdp.num_actions), mdp.num_actions)
-        self.model = DiscreteDP(mdp.rewards.ravel(), transition_matrix(mdp), mdp.discount, state, action)
-
-    def prepare(self, epsilon: float, method: str, k: int = 20) -> Callable[[], Any]:
-        return lambda: self.model.solve(method, epsilon=epsilon, max_iter=10**9, k=k)
+    def prepare(self, epsilon: float, method: str, k: int = 20, dense: bool = False) -> Callable[[], Any]:
+        model = self._model(dense)
+        return lambda: model.solve(method, epsilon=epsilon, max_iter=10**9, k=k)
 
     def values(self, result: Any) -> Values:
         return np.asarray(result.v)
+
+    def _model(self, dense: bool) -> Any:
+        """The model in either form, made when first asked for."""
+        from quantecon.markov import DiscreteDP
+
+        if dense not in self.models:
+            mdp, matrix = self.mdp, transition_matrix(self.mdp)
+            if dense:
+                if mdp.num_states * mdp.num_states * mdp.num_actions > DENSE_ENTRIES:
+                    raise ValueError("too large for a dense model")
+                table = matrix.toarray().reshape(mdp.num_states, mdp.num_actions, mdp.num_states)
+                self.models[dense] = DiscreteDP(mdp.rewards, table, mdp.discount)
+            else:
+                state, action = np.divmod(np.arange(matrix.shape[0]), mdp.num_actions)
+                self.models[dense] = DiscreteDP(mdp.rewards.ravel(), matrix, mdp.discount, state, action)
+        return self.models[dense]
 
 
 class MDPSolver:
@@ -287,35 +311,37 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 OURS = Setting("adalook", "")
+AGAIN = Setting("adalook", "again")
+OWN = tuple(
+    Setting("adalook", method, {"method": method, "limit": 3.0})
+    for method in ("pi", "wlpi", "mpi:20", "auto:in-place MPI", "auto:banded LU", "auto:sweeps")
+)
+"""Our other methods, and Auto with one way forced: what the default is compared with in the regret column."""
 
-FILLS_IN = {"garnet": "sparse LU fills in: 23 s to 380 s at 10,000 states"}
+FILLS_IN = dict.fromkeys(
+    ("garnet", "web", "lazy", "blocks", "transient"), "sparse LU fills in: 23 s to 380 s at 10,000 states of garnet"
+)
+DENSE_ENTRIES = 30_000_000
+"""Largest model that is given to a peer with every zero written out."""
+
+CYCLES = {"maze": "cycles between tied actions", "frozenlake": "cycles between tied actions"}
 
 SETTINGS = (
     Setting("quantecon", "mpi k=20", {"method": "mpi"}),
-    Setting("quantecon", "mpi k=3", {"method": "mpi", "k": 3}),
     Setting("quantecon", "mpi k=5", {"method": "mpi", "k": 5}),
-    Setting("quantecon", "mpi k=10", {"method": "mpi", "k": 10}),
-    Setting("quantecon", "mpi k=50", {"method": "mpi", "k": 50}),
-    Setting("quantecon", "vi", {"method": "vi"}),
-    Setting("quantecon", "pi", {"method": "pi"}, skip={"maze": "cycles between tied actions", **FILLS_IN}),
-    Setting("mdpsolver", "mpi parallel", {"algorithm": "mpi"}),
-    Setting("mdpsolver", "mpi", {"algorithm": "mpi", "parallel": False}),
+    Setting("quantecon", "mpi k=100", {"method": "mpi", "k": 100}),
+    Setting("quantecon", "dense mpi k=5", {"method": "mpi", "k": 5, "dense": True}),
+    Setting("quantecon", "dense pi", {"method": "pi", "dense": True}, skip=CYCLES),
+    Setting("quantecon", "pi", {"method": "pi"}, skip={**CYCLES, **FILLS_IN}),
     Setting("mdpsolver", "mpi 20 sweeps parallel", {"algorithm": "mpi", "parIterLim": 20}),
-    Setting("mdpsolver", "mpi 20 sweeps", {"algorithm": "mpi", "parIterLim": 20, "parallel": False}),
     Setting("mdpsolver", "mpi gauss-seidel", {"algorithm": "mpi", "update": "gs", "parallel": False}),
-    Setting("mdpsolver", "vi parallel", {"algorithm": "vi"}),
     Setting("mdpsolver", "vi gauss-seidel", {"algorithm": "vi", "update": "gs", "parallel": False}),
-    Setting("mdpsolver", "vi sor", {"algorithm": "vi", "update": "sor", "parallel": False}),
-    Setting("mdpsolver", "pi parallel", {"algorithm": "pi"}),
     Setting("mdptoolbox", "vi", {"algorithm": "ValueIteration", "max_iter": 10**9}),
-    Setting("mdptoolbox", "mpi", {"algorithm": "PolicyIterationModified"}),
     Setting("storm", "discount operator", {"method": "discount"}),
-    Setting("storm", "sink vi", {"method": "VALUE_ITERATION"}),
-    Setting("storm", "sink optimistic vi", {"method": "OPTIMISTIC_VALUE_ITERATION"}),
     Setting("storm", "sink topological", {"method": "TOPOLOGICAL"}),
     Setting("storm", "sink pi gmm++", {"method": "POLICY_ITERATION", "linear": "GMMXX"}),
-    Setting("storm", "sink pi eigen", {"method": "POLICY_ITERATION", "linear": "EIGEN"}, skip=FILLS_IN),
 )
+"""Of each peer the settings that were the fastest on some family, from all that its documentation offers."""
 
 
 def installed(solver: str) -> bool:

@@ -1,6 +1,8 @@
 """Planning, side by side: `python -m benchmarks.planning`.
 
-Every (model, solver, setting) is measured in a fresh child process, one at a time; ours before and after its peers.
+Every model has a child process, in which all settings are measured one after the other, ours before and after its
+peers; a setting that takes too long ends the process, and a new one goes on. The models done are kept in
+`planning-cases.json`: a run that was stopped goes on from there (`--seconds` stops it by itself).
 A peer counts when its values are within 1e-6 of ours (plus our certified error); one that misses is asked for ever more
 accuracy, a digit at a time, until it gets there. What is timed is the solve alone, from a cold start; building the
 model, compiling, and reading the answer out are not. The report goes to `results/planning.{json,md}`.
@@ -10,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,16 +29,16 @@ from rich.console import Console
 from benchmarks.planning import report
 from benchmarks.planning.child import BUILD_LIMIT_SECONDS
 from benchmarks.planning.models import CASES, CERTIFICATE, GROWTH, Case
-from benchmarks.planning.peers import OURS, SETTINGS, Setting, installed
+from benchmarks.planning.peers import AGAIN, OURS, OWN, SETTINGS, installed
 from benchmarks.results import ROOT, machine, memory_bytes, write_results
 
 GROWTH_LIMIT_SECONDS = 600.0
 BUSY_LOAD = 0.5
 """A load average above this, before the run, means that others use the machine."""
-GIVE_UP = 2
-"""Settings of one peer that may fail to answer on a model before its others are not tried."""
-SHORT_SECONDS, CLOSE, TURNS = 0.005, 1.5, 4
-"""Where ours takes less than so many seconds, it and the peers within so much of the fastest take so many turns."""
+SHORT_SECONDS = 0.002
+"""Where ours takes less than this, the goal is to be no slower than the fastest peer."""
+MAX_REGRET = 1.5
+"""The default may take so many times as long as the best of our own methods."""
 Record = dict[str, Any]
 
 
@@ -69,49 +73,40 @@ class Bench:
             cwd=ROOT,
             check=False,
         )
-        record: Record = json.loads(result.read_text())
-        result.unlink()
+        whole: Record = json.loads(result.read_text()) if result.exists() else {}
+        result.unlink(missing_ok=True)
+        record = list(whole.values())[-1] if task == "compare" and whole else whole
+        if not record:
+            return {}
         if done.returncode == -signal.SIGALRM:
             what = "no model" if record["step"] == "build" else "no answer"
             limit = BUILD_LIMIT_SECONDS if record["step"] == "build" else job["limit_seconds"]
             record["failure"] = f"{what} in {limit:g} s"
         elif record["step"] != "done" and "failure" not in record:
             record["failure"] = f"ended with code {done.returncode}"
-        return record
-
-    def solve(self, case: Case, setting: Setting, skip: str = "") -> Record:
-        if case.kind in setting.skip or skip:
-            record = {"failure": f"not run: {setting.skip.get(case.kind, skip)}"}
-        else:
-            record = self.child("compare", case.spec, solver=setting.solver, options=setting.options)
-        record = {"name": setting.name, "solver": setting.solver, **record}
-        self.console.print(f"  {setting.name:<36} {report.outcome(record)}", highlight=False)
-        return record
+        return whole
 
     def case(self, case: Case) -> Record:
-        """Ours, every peer, ours again."""
+        """Ours, our other methods, every peer, ours again; what ends a process by its clock is left to a new one."""
         self.console.print(f"[bold]{case.name}[/]")
         load = os.getloadavg()[0]
-        ours = self.solve(case, OURS)
-        runs: list[Record] = []
-        for setting in SETTINGS:
-            if installed(setting.solver):
-                mine = [run for run in runs if run["solver"] == setting.solver]
-                runs.append(self.solve(case, setting, hopeless(mine)))
-        if ours.get("seconds", 0.0) < SHORT_SECONDS:
-            self.turns(case, ours, runs)
-        pool(ours, self.solve(case, OURS))
-        return {**summary(case, ours, runs), "load_before": load}
-
-    def turns(self, case: Case, ours: Record, runs: list[Record]) -> None:
-        """Ours and its close rivals by turns: what takes no time is at the mercy of what else the machine does."""
-        answers = [run for run in runs if counts(run)]
-        least = min((run["seconds"] for run in answers), default=0.0)
-        rivals = [run for run in answers if run["seconds"] <= CLOSE * least]
-        settings = {setting.name: setting for setting in (OURS, *SETTINGS)}
-        for _ in range(TURNS):
-            for run in (ours, *rivals):
-                pool(run, self.solve(case, settings[run["name"]]))
+        wanted = [s for s in (OURS, *OWN, *SETTINGS, AGAIN) if installed(s.solver)]
+        waiting = [
+            {"name": s.name, "solver": s.solver, "options": s.options, "skip": s.skip.get(case.kind, "")}
+            for s in wanted
+        ]
+        runs: dict[str, Record] = {}
+        while waiting:
+            records = self.child("compare", case.spec, settings=waiting, done=list(runs.values()))
+            if not records:
+                break
+            runs |= records
+            waiting = [setting for setting in waiting if setting["name"] not in records]
+        for run in runs.values():
+            self.console.print(f"  {run['name']:<36} {report.outcome(run)}", highlight=False)
+        ours = runs.pop(OURS.name)
+        pool(ours, runs.pop(AGAIN.name, {}))
+        return {**summary(case, ours, list(runs.values())), "load_before": load}
 
     def growth(self, quick: bool) -> Record:
         self.console.print("[bold]growth[/]")
@@ -135,26 +130,32 @@ class Bench:
 
 
 def summary(case: Case, ours: Record, runs: list[Record]) -> Record:
-    """Pick the fastest accurate setting of each peer and say whether the goal is met."""
+    """Pick the fastest accurate setting of each peer and of our own methods, and say whether the goals are met."""
     best: dict[str, Record] = {}
     for run in runs:
         rival = best.get(run["solver"])
         if counts(run) and (rival is None or run["seconds"] < rival["seconds"]):
             best[run["solver"]] = run
+    own = best.pop(OURS.solver, None)
     fastest = min(best.values(), key=lambda run: run["seconds"], default=None)
     ratio = fastest["seconds"] / ours["seconds"] if fastest and counts(ours) else None
+    regret = ours["seconds"] / min(own["seconds"], ours["seconds"]) if own and counts(ours) else None
+    goal = 1.0 if counts(ours) and ours["seconds"] < SHORT_SECONDS else case.goal
     return {
         "name": case.name,
         "model": case.spec,
         "states": ours.get("states"),
-        "goal": case.goal,
+        "goal": goal,
         "ours": ours,
-        "peers": runs,
+        "own": [run for run in runs if run["solver"] == OURS.solver],
+        "peers": [run for run in runs if run["solver"] != OURS.solver],
         "best": {solver: run["name"] for solver, run in best.items()},
+        "best_own": own["name"] if own else None,
         "missing": sorted({s.solver for s in SETTINGS} - {run["solver"] for run in runs}),
         "fastest": fastest["name"] if fastest else None,
         "ratio": ratio,
-        "goal_met": ratio is not None and ratio >= case.goal,
+        "regret": regret,
+        "goal_met": counts(ours) and (ratio is None or ratio >= goal) and (regret is None or regret <= MAX_REGRET),
     }
 
 
@@ -165,16 +166,8 @@ def pool(run: Record, again: Record) -> None:
         run["seconds"] = statistics.median(run["times"])
 
 
-def hopeless(runs: list[Record]) -> str:
-    """Why a peer's further settings are not worth the time, given its runs so far; empty if they are."""
-    slow = [run for run in runs if run.get("failure", "").startswith("no ")]
-    if len(slow) >= GIVE_UP and not any(counts(run) for run in runs):
-        return f"{GIVE_UP} other settings gave {slow[0]['failure']}"
-    return ""
-
-
 def counts(run: Record) -> bool:
-    return "seconds" in run and run["accurate"]
+    return "seconds" in run and bool(run["accurate"])
 
 
 def arguments() -> argparse.Namespace:
@@ -182,7 +175,8 @@ def arguments() -> argparse.Namespace:
     parts = [*(case.name for case in CASES), "growth", "certificate"]
     parser.add_argument("--only", action="append", choices=parts, metavar="NAME", help=f"one of: {', '.join(parts)}")
     parser.add_argument("--repeats", type=int, default=3, help="timed solves of each, at least; the median counts")
-    parser.add_argument("--limit", type=float, default=6.0, help="seconds that a peer may take for one solve")
+    parser.add_argument("--limit", type=float, default=3.0, help="seconds that a peer may take for one solve")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further model after so many seconds")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     parser.add_argument("--quick", action="store_true", help="the small models, timed once, at most 10 s each")
     return parser.parse_args()
@@ -194,16 +188,31 @@ def main() -> None:
     wanted = args.only or [*(case.name for case in CASES if case.quick or not args.quick), "growth", "certificate"]
     repeats, limit = (1, min(args.limit, 10.0)) if args.quick else (args.repeats, args.limit)
     results: Record = {"machine": machine(), "repeats": repeats, "limit_seconds": limit, "accuracy": 1e-6}
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(repeats, limit, Path(folder), console)
-        results["cases"] = [bench.case(case) for case in CASES if case.name in wanted]
-        results["growth"] = bench.growth(args.quick) if "growth" in wanted else None
-        results["certificate"] = bench.certificate() if "certificate" in wanted else None
     # Only a complete run may replace the published one.
     stem = "planning-partial" if args.only or args.quick else "planning"
+    args.out.mkdir(parents=True, exist_ok=True)
+    kept = args.out / f"{stem}-cases.json"
+    done: dict[str, Record] = json.loads(kept.read_text()) if kept.exists() and stem == "planning" else {}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(repeats, limit, Path(folder), console)
+        for case in CASES:
+            if case.name in wanted and done.get(case.name, {}).get("model") != case.spec:
+                if time.monotonic() - began > args.seconds:
+                    console.print(f"{len(done)} of {len(CASES)} models are done; run again to go on")
+                    return
+                done[case.name] = bench.case(case)
+                if stem == "planning":
+                    kept.write_text(json.dumps(done))
+        results["cases"] = [done[case.name] for case in CASES if case.name in wanted]
+        results["growth"] = bench.growth(args.quick) if "growth" in wanted else None
+        results["certificate"] = bench.certificate() if "certificate" in wanted else None
     write_results(args.out, stem, results, report.markdown(results, stem).rstrip("\n"))
+    kept.unlink(missing_ok=True)
     if results["growth"]:
         report.plot(results["growth"], args.out / f"{stem}-growth")
+    if results["cases"]:
+        report.plot_families(results["cases"], args.out / f"{stem}-families")
     report.show(results, console)
     if results["machine"]["load_before"] > BUSY_LOAD:
         console.print("[yellow]The machine was busy with other work when this began: the numbers are provisional.[/]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,36 +45,29 @@ def verdict(met: bool) -> str:
     return "yes" if met else "**no**"
 
 
-def others(case: Record) -> str:
-    """The best setting of every peer but the fastest; what went wrong where there is none."""
-    runs, parts = {run["name"]: run for run in case["peers"]}, []
-    for solver in dict.fromkeys(run["solver"] for run in case["peers"]):
-        name = case["best"].get(solver)
-        if name is None:
-            reasons = dict.fromkeys(outcome(run) for run in case["peers"] if run["solver"] == solver)
-            parts.append(f"{solver}: {'; '.join(reasons)}")
-        elif name != case["fastest"]:
-            parts.append(f"{name} {milliseconds(runs[name]['seconds'])}")
-    parts += [f"{solver} not installed" for solver in case["missing"]]
-    return "; ".join(parts)
-
-
 def row(case: Record) -> list[str]:
     """The cells of one model in the main table."""
-    ours, runs = case["ours"], {run["name"]: run for run in case["peers"]}
-    fastest = runs.get(case["fastest"])
+    ours, runs = case["ours"], {run["name"]: run for run in [*case["peers"], *case["own"]]}
+    fastest, own = runs.get(case["fastest"]), runs.get(case["best_own"])
     return [
         case["name"],
         f"{case['states']:,}" if case["states"] else "?",
         milliseconds(ours["seconds"]) if "seconds" in ours else outcome(ours),
-        f"{fastest['name']} {milliseconds(fastest['seconds'])}" if fastest else "none",
-        f"{case['ratio']:.3g}×" if case["ratio"] else "?",
-        others(case),
+        f"{fastest['name']} {milliseconds(fastest['seconds'])}" if fastest else "none in time",
+        f"{case['ratio']:.3g}×" if case["ratio"] else "",
+        f"{own['name'].removeprefix('adalook ')} {milliseconds(own['seconds'])}" if own else "",
+        f"{case['regret']:.2f}" if case["regret"] else "",
         f"{verdict(case['goal_met'])} ({goal(case)})",
     ]
 
 
-HEADINGS = ["model", "states", "ours", "fastest peer", "ratio", "other peers", "goal met?"]
+HEADINGS = ["model", "states", "ours", "fastest peer", "ratio", "our best other method", "regret", "goals met?"]
+
+
+def mean_ratio(cases: list[Record]) -> float:
+    """Geometric mean of the ratios, over the models that some peer solved."""
+    ratios = [case["ratio"] for case in cases if case["ratio"]]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
 def growth_rows(growth: Record) -> list[list[str]]:
@@ -129,12 +123,19 @@ def markdown(results: Record, stem: str) -> str:
         f"{box['python']}; {versions}. {box['date'][:10]}.\n",
         "Ours is `al.solve(mdp, tolerance=1e-6)` with its certificate. Peers are held to the same accuracy: values "
         "within 1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are medians of at "
-        f"least {results['repeats']} cold solves in a process of their own (one, if it takes more than 10 s), at most "
+        f"least {results['repeats']} cold solves (one, if it takes more than 1 s), at most "
         f"{results['limit_seconds']:g} s each; building the model, compiling and reading the answer out are apart. "
-        "Ratio: fastest peer over ours.\n",
+        "Ratio: fastest peer over ours. Regret: ours over the best of our own methods, the default among them. Goals: "
+        "the ratio in brackets, and a regret of at most 1.5.\n",
     ]
     if results["cases"]:
-        parts += [table(HEADINGS, [row(case) for case in results["cases"]])]
+        met = sum(case["goal_met"] for case in results["cases"])
+        parts += [
+            f"![Time of every solver on every model]({stem}-families.svg)\n",
+            table(HEADINGS, [row(case) for case in results["cases"]]),
+            f"{met} of {len(results['cases'])} models meet their goals; geometric mean of the ratios "
+            f"{mean_ratio(results['cases']):.3g}×.\n",
+        ]
     if results["growth"]:
         last = results["growth"]["rows"][-1]
         parts += [
@@ -155,7 +156,7 @@ def markdown(results: Record, stem: str) -> str:
         everything = [
             [case["name"], run["name"], outcome(run), f"{run['build_seconds']:.3g} s" if "build_seconds" in run else ""]
             for case in results["cases"]
-            for run in [case["ours"], *case["peers"]]
+            for run in [case["ours"], *case["own"], *case["peers"]]
         ]
         parts += [table(["model", "setting", "outcome", "build"], everything)]
     return "\n".join(parts)
@@ -211,5 +212,44 @@ def plot(growth: Record, stem: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
     for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
+        figure.savefig(stem.with_name(stem.name + suffix), **options)
+    plt.close(figure)
+
+
+PEER_MARKS = {"quantecon": "s", "mdpsolver": "D", "mdptoolbox": "^", "storm": "v"}
+
+
+def plot_families(cases: list[Record], stem: Path) -> None:
+    """Time of every solver on every model: ours as a filled circle, each peer's best setting by its own mark."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8.0, 0.21 * len(cases) + 1.4), layout="constrained")
+    colours = {"quantecon": "#D55E00", "mdpsolver": "#009E73", "mdptoolbox": "#CC79A7", "storm": "#E69F00"}
+    for place, case in enumerate(cases):
+        runs = {run["name"]: run for run in case["peers"]}
+        for solver, name in case["best"].items():
+            label = solver if place == 0 or solver not in axes.get_legend_handles_labels()[1] else None
+            axes.plot(
+                runs[name]["seconds"], place, PEER_MARKS[solver], color=colours[solver], markersize=5, label=label
+            )
+        for run in case["own"]:
+            if "seconds" in run and run.get("accurate"):
+                named = "our other methods" in axes.get_legend_handles_labels()[1]
+                label = None if named else "our other methods"
+                axes.plot(run["seconds"], place, "|", color=GUIDE, markersize=7, label=label)
+        if "seconds" in case["ours"]:
+            label = "al.solve" if place == 0 else None
+            axes.plot(case["ours"]["seconds"], place, "o", color=INK, markersize=7, label=label, zorder=3)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(cases)), [case["name"] for case in cases], fontsize=8)
+    axes.set_ylim(len(cases) - 0.5, -0.5)
+    axes.set(xlabel="seconds", title="Time to values within 1e-6, best setting of each solver")
+    axes.grid(True, axis="both", which="major", color="#e5e5e5", linewidth=0.7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 130})):
         figure.savefig(stem.with_name(stem.name + suffix), **options)
     plt.close(figure)
