@@ -83,3 +83,49 @@ def test_packing_keeps_all() -> None:
     sim = TabularSimulator(al.zoo.maze(size=8))
     state: TabularState = sim.reseed(sim.save(), 5)
     assert sim.unpack(sim.pack(state)) == state
+
+
+def masked_walk() -> al.MDP:
+    """Return a corridor of five cells: left is not offered at the left end; the right end is terminal."""
+    left = [0, 0, 1, 2, 4]
+    right = [1, 2, 3, 4, 4]
+    rewards = np.zeros((5, 2))
+    rewards[3, 1] = 1.0
+    mask = np.ones((5, 2), bool)
+    mask[0, 0] = False
+    return al.MDP(rewards, np.stack([left, right], axis=1), 0.9, mask=mask)
+
+
+def test_an_action_that_is_not_offered_acts_like_one_that_is() -> None:
+    sim = TabularSimulator(masked_walk(), start=0)
+    sim.reset(seed=0)
+    assert sim.masked
+    assert sim.action_masks(np.array([[0], [1]])).tolist() == [[False, True], [True, True]]
+    children = sim.expand([sim.save()] * 2, [0, 1])
+    assert children.observations.tolist() == [[1], [1]]
+    assert children.rewards.tolist() == [0.0, 0.0]
+
+
+def test_terminal_states_end_episodes_and_a_limit_truncates_them() -> None:
+    sim = TabularSimulator(masked_walk(), start=2, max_episode_steps=3)
+    sim.reset(seed=0)
+    sim.step(1)
+    end = sim.step(1)
+    assert (end.observation.tolist(), end.reward, end.terminated, end.episode_over) == ([4], 1.0, True, True)
+    sim.reset()
+    steps = [sim.step(action) for action in (0, 1, 0)]
+    assert [step.episode_over for step in steps] == [False, False, True]
+    assert not steps[-1].terminated
+
+
+def test_states_with_a_limit_survive_packing() -> None:
+    sim = TabularSimulator(masked_walk(), start=2, max_episode_steps=3)
+    sim.reset(seed=0)
+    sim.step(0)
+    sim.restore(sim.unpack(sim.pack(sim.save())))
+    assert [sim.step(action).episode_over for action in (1, 0)] == [False, True]
+
+
+def test_starts_are_never_terminal() -> None:
+    sim = TabularSimulator(masked_walk())
+    assert {int(sim.reset(seed=seed)[0]) for seed in range(100)} == {0, 1, 2, 3}

@@ -51,6 +51,9 @@ class SearchCommand:
     that share of the states, those whose value the last level changed most (the depths are its own, not --depth)."""
     width: Annotated[int | None, optional(int, "NODES")] = None
     """Expand at most so many nodes of a level, the most valuable ones."""
+    samples: Annotated[int | None, optional(int, "N")] = None
+    """Futures drawn for each node and action where chance decides; without it the expectation over all of them for
+    models, and 4 to 16 for other environments. 1 follows one drawn future."""
     max_nodes: Annotated[int | None, optional(int, "NODES")] = None
     """Stop a search before it simulates more steps than this."""
     max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
@@ -79,6 +82,7 @@ class SearchCommand:
 
         for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0)):
             validation.integer(least).validate(f"--{name}", getattr(self, name))
+        validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()
         sim = make_simulator(build_model(self.env) if self.env.startswith("zoo:") else self.env)
         if self.out is not None:
@@ -130,6 +134,7 @@ class SearchCommand:
                 rule,
                 discount=self.discount,
                 seed=seed,
+                samples=self.samples,
                 width=self.width,
                 budget=budget,
                 expander=expander,
@@ -272,4 +277,6 @@ def _follow(sim: Simulator, state: Any, actions: Sequence[int]) -> tuple[Observa
         (state,) = children.states
         observations.append(children.observations[0])
         rewards.append(children.rewards[0])
+        if children.terminated[0]:  # under chance the same actions may end the episode earlier than in the tree
+            break
     return np.stack(observations), np.array(rewards)

@@ -106,6 +106,7 @@ class TreeActor(Actor):
             would say the same.
         store_shallow: store the best leaf of every level, not only of the last (decision 11).
         every_action: store the best leaf below every first action, not only below the one taken.
+        samples: futures drawn where the environment is stochastic and does not list its outcomes.
         workers: processes that step the nodes; 0: none but this one.
     """
 
@@ -118,11 +119,13 @@ class TreeActor(Actor):
         least_depth: int,
         store_shallow: bool = False,
         every_action: bool = False,
+        samples: int = 1,
         workers: int = 0,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._discount, self._least_depth = discount, least_depth
         self._store_shallow, self._every_action, self._workers = store_shallow, every_action, workers
+        self._samples = samples
         self._expander: Expander | None = None
         self._heads = sorted(q_function.network.names)
 
@@ -140,11 +143,12 @@ class TreeActor(Actor):
             self._rule,
             discount=self._discount,
             seed=seeds.tolist(),
+            samples=None if envs[0].lists_outcomes else self._samples,
             expander=self._expander,
             every_level=self._store_shallow,
         )
         return [
-            self._decision(root.observation, result, result.action if other == NO_ACTION else other)
+            self._decision(root.observation, result, result.action if other == NO_ACTION else _offered(result, other))
             for root, result, other in zip(roots, results, random_actions.tolist(), strict=True)
         ]
 
@@ -158,7 +162,7 @@ class TreeActor(Actor):
 
     def _decision(self, observation: np.ndarray[Any, Any], result: SearchResult, action: int) -> Decision:
         depth = max(result.depth, self._least_depth)
-        others = [other for other in range(len(result.action_values)) if other != action]
+        others = [other for other in np.flatnonzero(np.isfinite(result.action_values)).tolist() if other != action]
         experiences = list[Experience]()
         for first_action in [action, *others] if self._every_action else [action]:
             for level in range(result.depth, 0 if self._store_shallow else result.depth - 1, -1):
@@ -302,3 +306,11 @@ class RolloutActor(Actor):
         """Go on from what `state` gave for the same environments."""
         for env, paths in zip(envs, state, strict=True):
             self._trees.load_kept_paths(env, paths, seed=0)
+
+
+def _offered(result: SearchResult, action: int) -> int:
+    """Return an action if the state offers it, otherwise one of those that it offers."""
+    if np.isfinite(result.action_values[action]):
+        return action
+    offered = np.flatnonzero(np.isfinite(result.action_values))
+    return int(offered[action % len(offered)])

@@ -139,6 +139,13 @@ class Config:
         integer(min=1),
         "Distances that a depth must have on record before its ranks decide; until then the search stops there.",
     ] = 1_000
+    samples: Annotated[
+        int,
+        integer(min=1),
+        "Futures drawn for each (node, action) of a tree where steps depend on chance; more where the choice is close. "
+        "1: the best path of one drawn future. Models that list their outcomes, such as FrozenLake's, need none: their "
+        "trees take exact expectations.",
+    ] = 1
     prior: Annotated[
         str,
         text("text: self, train or the directory of a run"),

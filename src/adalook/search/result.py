@@ -11,6 +11,9 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ArgumentError
 
+CLOSE = 2.0
+"""A choice is close if the best action leads another by fewer standard errors than this."""
+
 
 class SearchStatus(enum.Enum):
     """The reason why a search went no deeper."""
@@ -91,11 +94,26 @@ class Level:
     distance: float
     """What the rule decided by (`DepthRule.distances`); NaN if it measures nothing."""
     seconds: Seconds
+    samples: FloatArray | None = None
+    """(A, K) the value of each first action in each of K drawn futures, whose mean it is; None where none were drawn"""
 
     @property
     def value(self) -> float:
         """The value of the best first action."""
         return float(self.action_values.max())
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Standard errors (A,) of the lead of the best action over each; 0 where no futures were drawn.
+
+        All actions are tried in the same futures, so what chance does to both of two actions cancels.
+        """
+        if self.samples is None:
+            return np.zeros(len(self.action_values))
+        if self.samples.shape[1] == 1:
+            return np.full(len(self.action_values), np.inf)
+        leads = self.samples[self.action_values.argmax()] - self.samples
+        return np.asarray(leads.std(axis=1, ddof=1) / np.sqrt(leads.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +152,13 @@ class SearchResult:
     def value(self) -> float:
         """The value of the best first action."""
         return self.levels[-1].value
+
+    @property
+    def close(self) -> bool:
+        """Whether chance leaves the choice open: another action is within two standard errors of the best."""
+        level = self.levels[-1]
+        leads = level.value - level.action_values
+        return bool(((leads < CLOSE * level.standard_errors) & np.isfinite(leads)).any())
 
     @property
     def saved(self) -> int:

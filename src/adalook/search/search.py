@@ -6,6 +6,8 @@ A path that terminates early counts with the rewards it has collected and no V. 
 depth rule can decide after each level whether another is worth its cost; equal nodes are merged, which changes no value
 (see `level`). Reading order: `search_many`, `_Trees.grow`, and the methods below it in the order of the calls.
 
+In a stochastic simulator a path is not the agent's to choose: there the tree takes expectations, see `chance`.
+
 With a beam (`width`), at most that many nodes of a level are expanded, the most valuable ones: the cost is linear in
 the depth, and the values of actions are lower bounds of those of the full tree.
 """
@@ -19,7 +21,7 @@ import numbers
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +43,9 @@ from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpander
 from adalook.simulators.base import Simulator, State
+
+if TYPE_CHECKING:
+    from adalook.search.chance import Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +100,7 @@ def search(
     *,
     discount: float,
     seed: int = 0,
+    samples: int | Samples | None = None,
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
@@ -110,6 +116,9 @@ def search(
         rule: how deep to look, such as FixedDepth(3).
         discount: γ in (0, 1], for each step.
         seed: of the tree's own randomness, if the simulator is stochastic.
+        samples: futures drawn for each (node, action) of a stochastic simulator, more of them where the choice is close
+            (`Samples`). None: the expectation over all outcomes where the simulator lists them, else `Samples()`.
+            1: no expectation at all, the best path in one drawn future.
         width: expand at most so many nodes of a level; None: all.
         budget: of nodes and time; None: no limit.
         expander: what steps the nodes, such as WorkerPool(sim, 2); None: this process.
@@ -133,6 +142,7 @@ def search(
         rule,
         discount=discount,
         seed=seed,
+        samples=samples,
         width=width,
         budget=budget,
         expander=expander,
@@ -148,6 +158,7 @@ def search_many(
     *,
     discount: float,
     seed: int | Sequence[int] = 0,
+    samples: int | Samples | None = None,
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
@@ -167,10 +178,14 @@ def search_many(
         return []
     budget = UNLIMITED if budget is None else budget
     evaluate_all = every_level or width is not None or budget != UNLIMITED or rule.needs_values
-    select = all_nodes if width is None else functools.partial(most_valuable, width=width)
-    trees = _Trees(_Options(sim, value_fn, rule, discount, select, budget, evaluate_all), roots)
+    options = SearchOptions(sim, value_fn, rule, discount, width, budget, evaluate_all)
     expander = InProcessExpander(sim) if expander is None else expander
     try:
+        if sim.stochastic and samples != 1:
+            from adalook.search.chance import expand_samples, search_under_chance
+
+            return search_under_chance(options, roots, seeds, expand_samples(sim, samples), expander)
+        trees = _Trees(options, roots)
         trees.grow(expander, [sim.reseed(root.state, each) for root, each in zip(roots, seeds, strict=True)])
     finally:
         expander.clear()
@@ -178,15 +193,15 @@ def search_many(
 
 
 @dataclass(frozen=True, eq=False)
-class _Options:
+class SearchOptions:
     """The arguments that all roots of one search share."""
 
     sim: Simulator
     value_fn: ValueFunction
     rule: DepthRule
     discount: float
-    select: NodeSelection
-    """Which nodes of a level are expanded next."""
+    width: int | None
+    """Nodes of a level that are expanded, at most."""
     budget: Budget
     evaluate_all: bool
     """Evaluate the leaves of every level, not only of the last."""
@@ -205,12 +220,15 @@ class _Step:
 class _Trees:
     """The trees of R roots while they grow."""
 
-    def __init__(self, options: _Options, roots: Sequence[Root]) -> None:
+    def __init__(self, options: SearchOptions, roots: Sequence[Root]) -> None:
         self._options = options
+        width = options.width
+        self._select: NodeSelection = all_nodes if width is None else functools.partial(most_valuable, width=width)
         budget, count = options.budget, len(roots)
         self._deadline = math.inf if budget.seconds is None else time.perf_counter() + budget.seconds
-        self._stopwatch = _Stopwatch()
+        self._stopwatch = Stopwatch()
         self._observations = np.stack([root.observation for root in roots])
+        self._masks = options.sim.action_masks(self._observations) if options.sim.masked else None
         self._terminated = TerminatedLeaves(count, options.sim)
         self._steps: list[_Step] = []  # by depth
         # All that follow are by root.
@@ -226,7 +244,7 @@ class _Trees:
         """Add level after level, until no tree grows any more."""
         rule, count = self._options.rule, len(states)
         references = rule.reference(self._observations, self._options.value_fn)
-        self._references = _checked_references(references, count)
+        self._references = checked_references(references, count)
         frontier = Frontier(np.arange(count), list(expander.load_roots(states)), None, [1] * count)
         chosen: IntArray = np.arange(count)
         self._stopwatch.restart()
@@ -321,6 +339,8 @@ class _Trees:
 
     def _view(self, best: BestLeaves, depth: int) -> tuple[LevelView, FloatArray]:
         """Return what the rule sees of a level, and the distances (n,) that it computes from it."""
+        if self._masks is not None:
+            best.action_values[~self._masks[best.roots]] = -np.inf
         values = best.action_values.max(axis=1)
         references = self._references[best.roots]
         levels = [self._levels[root] for root in best.roots.tolist()]
@@ -363,7 +383,7 @@ class _Trees:
         alive = np.zeros(len(grows), bool)
         alive[nodes.roots[candidates]] = True
         self._stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
-        candidates = self._options.select(nodes, bootstrapped, candidates)
+        candidates = self._select(nodes, bootstrapped, candidates)
         if self._options.budget.nodes is not None:
             planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * self._options.sim.num_actions
             too_many = alive & (self._nodes + planned > self._options.budget.nodes)
@@ -403,7 +423,7 @@ class _Trees:
         return tuple(reversed(actions))
 
 
-class _Stopwatch:
+class Stopwatch:
     """Seconds since the last evaluated level: what is neither expansion nor values is bookkeeping."""
 
     def __init__(self) -> None:
@@ -412,19 +432,19 @@ class _Stopwatch:
     def restart(self) -> None:
         """Set everything to zero."""
         self._begin = time.perf_counter()
-        self._expansion = self.values = 0.0
+        self.expansion = self.values = 0.0
 
     def seconds(self) -> Seconds:
         """Return the seconds spent so far."""
         total = time.perf_counter() - self._begin
-        return Seconds(self._expansion, self.values, total - self._expansion - self.values)
+        return Seconds(self.expansion, self.values, total - self.expansion - self.values)
 
     def time_expansion(self, batches: Generator[ExpansionBatch, None, None]) -> Generator[ExpansionBatch, None, None]:
         """Yield the batches of a level and time how long they are waited for, also when they are closed early."""
         begin = time.perf_counter()
         try:
             for batch in batches:
-                self._expansion += time.perf_counter() - begin
+                self.expansion += time.perf_counter() - begin
                 yield batch
                 begin = time.perf_counter()
         except GeneratorExit:
@@ -432,7 +452,7 @@ class _Stopwatch:
             batches.close()
             raise
         finally:
-            self._expansion += time.perf_counter() - begin
+            self.expansion += time.perf_counter() - begin
 
 
 def _check_kinds(value_fn: Any, rule: Any, budget: Any, expander: Any) -> None:
@@ -488,7 +508,7 @@ def _checked_seeds(seed: Any, count: int) -> list[int]:
     return [int(each) for each in seed]
 
 
-def _checked_references(references: FloatArray, count: int) -> FloatArray:
+def checked_references(references: FloatArray, count: int) -> FloatArray:
     """Return a rule's references as (count,) floats: all finite, or all NaN for a rule that has none."""
     array = np.asarray(references, np.float64)
     return array if array.shape == (count,) and np.isnan(array).all() else checked_values(array, count)

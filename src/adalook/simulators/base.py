@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook._arrays import BoolArray, FloatArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 
 State = Any
 """A saved state: opaque, never changed once made, valid for as long as somebody holds it."""
@@ -62,6 +62,18 @@ class Children:
     """(n,) or none; children with equal keys, equally many steps from one root, have equal observations and futures"""
 
 
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """All that n (state, action) pairs can lead to: m successors, those of one pair after those of another."""
+
+    pairs: IntArray
+    """(m,) which pair each belongs to, ascending"""
+    probabilities: FloatArray
+    """(m,) all positive; those of one pair sum to one"""
+    children: Children
+    """Of length m; keys leave randomness out."""
+
+
 class Simulator(ABC):
     """An environment that can look ahead from saved states.
 
@@ -76,9 +88,22 @@ class Simulator(ABC):
     observation_dtype: np.dtype[Any]
     binary_observations: bool = False
     """Observations hold only zeros and ones, so that a replay buffer can keep them as bits."""
+    stochastic: bool = False
+    """Whether steps depend on chance. A class that overrides `reseed` is stochastic unless it says otherwise; searches
+    take expectations there, and `check_simulator` checks it."""
+    masked: bool = False
+    """Whether some states do not offer every action. One that is not offered acts like one that is, and is never
+    chosen by a search: see `action_masks`."""
+    lists_outcomes: bool = False
+    """Whether `outcomes` lists all successors, so that expectations are exact."""
 
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
     _scratch: Simulator | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "reseed" in cls.__dict__ and "stochastic" not in cls.__dict__:
+            cls.stochastic = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Simulator:
         self = super().__new__(cls)
@@ -157,6 +182,21 @@ class Simulator(ABC):
         Most nodes of a tree are leaves, so simulators where saving and keys cost something override it.
         """
         return self.expand(states, actions, out)
+
+    def action_masks(self, observations: Observations) -> BoolArray:
+        """Return which actions (n, A) are offered where these are observed; for simulators that are `masked`."""
+        return np.ones((len(observations), self.num_actions), bool)
+
+    def outcomes(self, states: Sequence[State], actions: Sequence[int]) -> Outcomes:
+        """List all that `actions[i]` in `states[i]` can lead to, with probabilities, for every i.
+
+        For simulators with `lists_outcomes`, such as those of tabular models; the live env is left alone.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not list outcomes")
+
+    def key(self, state: State) -> bytes:
+        """Return bytes that are equal only for states with equal observations and futures; `pack`'s are."""
+        return self.pack(state)
 
     def clone(self) -> Simulator:
         """Return another simulator made in the same way, sharing nothing with this one."""

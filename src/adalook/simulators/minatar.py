@@ -37,6 +37,10 @@ GAMES = {
 """Names in ids, and the modules that play them."""
 
 
+_RANDOM_STEPS = frozenset({"asterix", "freeway", "seaquest"})
+"""Games whose steps draw random numbers; those of the others do only where actions are sticky."""
+
+
 def minatar_ids() -> list[str]:
     """Return the ids of all games."""
     return [f"MinAtar/{name}-{version}" for version in ("v1", "v0") for name in GAMES]
@@ -90,6 +94,7 @@ class MinAtarSimulator(Simulator):
         self._owner = f"the MinAtar game {name}"
         module = _load(name)
         self._sticky = fraction.validate("sticky", sticky)
+        self.stochastic = name in _RANDOM_STEPS or self._sticky > 0.0
         self._live = module.Env(ramping=ramping)
         self._tree = module.Env(ramping=ramping)
         self._live.random = np.random.RandomState(np.random.MT19937())

@@ -64,6 +64,15 @@ class RandomStream(NamedTuple):
         return RandomDraws(_mix(self.stream ^ _mix(self.step + 1)))
 
 
+def draw_seeds(seed: int, step: int, count: int) -> list[int]:
+    """Return `count` seeds, the same for the same `seed` and `step`: those of the futures drawn at one depth of a tree.
+
+    >>> draw_seeds(7, 1, 2) == draw_seeds(7, 1, 3)[:2] != draw_seeds(7, 2, 2)
+    True
+    """
+    return RandomStream(RandomStream.for_tree(seed).stream, step).draws().words(count)
+
+
 class RandomDraws:
     """A source of random numbers with the two methods of `numpy.random.RandomState` that MinAtar's games call."""
 
@@ -75,6 +84,10 @@ class RandomDraws:
     def _word(self) -> int:
         self._counter = (self._counter + _GOLDEN) & _MASK
         return _mix(self._counter)
+
+    def words(self, count: int) -> list[int]:
+        """Draw `count` words of 64 bits."""
+        return [self._word() for _ in range(count)]
 
     def random(self) -> float:
         """Draw uniformly from [0, 1)."""

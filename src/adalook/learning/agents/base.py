@@ -206,7 +206,10 @@ class Agent(ABC):
             return self._decide_live(observation, deterministic), None
         _check_states(observation, self.network)
         rows, single = as_batch(observation, self.sim)
-        actions = self.q_function.action_values(rows, self.heads[0]).argmax(axis=1)
+        values = self.q_function.action_values(rows, self.heads[0])
+        if self.sim.masked:
+            values = np.where(self.sim.action_masks(rows), values, -np.inf)
+        actions = values.argmax(axis=1)
         chosen = np.where(self._is_greedy(len(rows), deterministic), actions, self._random_actions(len(rows)))
         return (int(chosen[0]) if single else chosen), None
 

@@ -34,6 +34,7 @@ class DQN(Agent):
                 FixedDepth(self.depth),
                 discount=self.config.discount,
                 least_depth=self.depth,
+                samples=self.config.samples,
                 workers=self.config.search_workers,
             )
 

@@ -83,6 +83,7 @@ class QLDQN(Agent):
             least_depth=least_depth(self.shares),
             store_shallow=config.train_shallow_heads,
             every_action=config.learn_every_action,
+            samples=config.samples,
             workers=config.search_workers,
         )
 

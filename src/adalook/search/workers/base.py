@@ -2,7 +2,9 @@
 
 An expander holds the simulator states of the search trees and hands out a handle for each. `expand` takes *every*
 action in each node that it is given; the child of node i by action a has position i·A + a. Positions alone decide what
-a search answers, so it does not matter who expanded what, or in which order batches arrive.
+a search answers, so it does not matter who expanded what, or in which order batches arrive. With K seeds per node every
+action is taken under each of them, K futures of a stochastic simulator: the child by action a under seed k has position
+(i·A + a)·K + k.
 
 One search makes these calls:
 
@@ -14,6 +16,7 @@ One search makes these calls:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -24,10 +27,16 @@ from typing import Any, Self
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook.simulators.base import Observations, Simulator, State
+from adalook.simulators.base import Children, Observations, Simulator, State
 
 Handle = Any
 """Identifies a state that an expander holds."""
+
+NodeSeeds = Sequence[Sequence[int]]
+"""(n, K) seeds of the K futures that are drawn in each of n nodes."""
+
+NO_SEED = 0
+"""The seed of states whose randomness does not matter, since they are reseeded before they are expanded."""
 
 BATCH_BYTES = 2**20
 """Observations come in batches of about this size: small enough for the processor's cache and to meet a deadline."""
@@ -60,11 +69,17 @@ class Expander(ABC):
         """Drop all states and hold these roots; returns their handles."""
 
     @abstractmethod
-    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
+    def expand(
+        self, nodes: Sequence[Handle], leaves: bool = False, seeds: NodeSeeds | None = None
+    ) -> Generator[ExpansionBatch, None, None]:
         """Take every action in every node; yields the children in batches, in any order.
 
-        With `leaves` the children will never be expanded, and may come without handles and keys. A caller that needs no
-        more batches closes the generator.
+        Args:
+            nodes: n handles.
+            leaves: the children will never be expanded, and may come without handles and keys.
+            seeds: (n, K) of the futures to draw in each node; None: the one that its state holds.
+
+        A caller that needs no more batches closes the generator.
         """
 
     @abstractmethod
@@ -103,6 +118,28 @@ def batch_size(sim: Simulator) -> int:
     return max(1, min(MAX_BATCH_SIZE, BATCH_BYTES // max(each, 1)))
 
 
+def expand_seeded(
+    sim: Simulator,
+    states: Sequence[State],
+    actions: Sequence[int],
+    seeds: Sequence[int] | None,
+    leaves: bool,
+    out: Observations,
+) -> Children:
+    """Take `actions[i]` in `states[i]`, under the random numbers of `seeds[i]` if there are seeds.
+
+    Children of drawn futures hold no randomness of their own, so that equal ones are equal whatever was drawn before.
+    """
+    step = sim.expand_leaves if leaves else sim.expand
+    if seeds is None:
+        return step(states, actions, out)
+    children = step([sim.reseed(state, seed) for state, seed in zip(states, seeds, strict=True)], actions, out)
+    if leaves:
+        return children
+    after = [sim.reseed(state, NO_SEED) for state in children.states]
+    return dataclasses.replace(children, states=after, keys=[sim.key(state) for state in after])
+
+
 class InProcessExpander(Expander):
     """An expander that steps nodes in this process; a handle is the state itself."""
 
@@ -113,14 +150,22 @@ class InProcessExpander(Expander):
     def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
         return list(states)
 
-    def expand(self, nodes: Sequence[Handle], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
-        step = self._sim.expand_leaves if leaves else self._sim.expand
-        count, size = self._sim.num_actions, len(self._observations)
+    def expand(
+        self, nodes: Sequence[Handle], leaves: bool = False, seeds: NodeSeeds | None = None
+    ) -> Generator[ExpansionBatch, None, None]:
+        futures, size = 1 if seeds is None else len(seeds[0]), len(self._observations)
+        count = self._sim.num_actions * futures
         for start in range(0, len(nodes) * count, size):
             positions = np.arange(start, min(start + size, len(nodes) * count))
-            states = [nodes[position // count] for position in range(start, start + len(positions))]
+            parents = (positions // count).tolist()
+            drawn = (
+                None
+                if seeds is None
+                else [seeds[i][k] for i, k in zip(parents, (positions % futures).tolist(), strict=True)]
+            )
             out = self._observations[: len(positions)]
-            children = step(states, (positions % count).tolist(), out)
+            actions = (positions % count // futures).tolist()
+            children = expand_seeded(self._sim, [nodes[i] for i in parents], actions, drawn, leaves, out)
             handles, keys = ((), ()) if leaves else (children.states, children.keys)
             yield ExpansionBatch(positions, handles, out, children.rewards, children.terminated, keys)
 

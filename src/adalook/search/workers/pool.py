@@ -30,7 +30,7 @@ import numpy as np
 from adalook._arrays import IntArray
 from adalook._validation import integer
 from adalook.errors import AdalookError
-from adalook.search.workers.base import Expander, ExpansionBatch, batch_size
+from adalook.search.workers.base import Expander, ExpansionBatch, NodeSeeds, batch_size
 from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, run_worker, shared_rows
 from adalook.simulators.base import Simulator, State
 
@@ -105,12 +105,16 @@ class _Expansion:
     nodes: Sequence[int]
     """(n,) ids of the nodes"""
     children: IntArray
-    """(n·A,) ids of the children, by position"""
+    """(n·A·K,) ids of the children, by position"""
     leaves: bool
     queues: list[deque[IntArray]]
     """(W,) the parts of each worker's share that are not handed out yet"""
     running: list[deque[_Task]]
     """(W,) what each worker has been given and has not answered"""
+    seeds: NodeSeeds | None
+    """(n, K) of the futures to draw in each node, if any are"""
+    count: int
+    """A·K, the children of each node"""
 
 
 class WorkerPool(Expander):
@@ -177,11 +181,14 @@ class WorkerPool(Expander):
         """End all worker processes."""
         self._finalizer()
 
-    def expand(self, nodes: Sequence[int], leaves: bool = False) -> Generator[ExpansionBatch, None, None]:
-        children = self._lineage.number_children(nodes, self._sim.num_actions)
+    def expand(
+        self, nodes: Sequence[int], leaves: bool = False, seeds: NodeSeeds | None = None
+    ) -> Generator[ExpansionBatch, None, None]:
+        children = self._lineage.number_children(nodes, self._sim.num_actions, seeds)
         running: list[deque[_Task]] = [deque() for _ in range(self.count)]
         try:
-            level = _Expansion(nodes, children, leaves, self._assign(nodes), running)
+            count = len(children) // max(len(nodes), 1)
+            level = _Expansion(nodes, children, leaves, self._assign(nodes, count), running, seeds, count)
             for index in range(self.count):  # every worker begins with its own share
                 self._feed(index, level, level.queues[index : index + 1])
             while any(running):
@@ -213,12 +220,12 @@ class WorkerPool(Expander):
             _stop_all(self._workers)
             raise
 
-    def _assign(self, nodes: Sequence[int]) -> list[deque[IntArray]]:
-        """Cut a level into a queue of parts for each worker, and send the states that are needed for that."""
+    def _assign(self, nodes: Sequence[int], count: int) -> list[deque[IntArray]]:
+        """Cut a level, `count` children per node, into a queue of parts for each worker; send the states they need."""
         holders = np.array([self._holder(node) for node in nodes])
         queues: list[deque[IntArray]] = []
-        for index, share in enumerate(balanced_shares(holders, self.count, self._sim.num_actions)):
-            self._move(index, {nodes[i] for i in (share // self._sim.num_actions).tolist()})
+        for index, share in enumerate(balanced_shares(holders, self.count, count)):
+            self._move(index, {nodes[i] for i in (share // count).tolist()})
             size = min(self._rows, max(MIN_PART_SIZE, -(-len(share) // PARTS)))
             cuts = range(size, len(share), size)
             queues.append(deque(part for part in np.split(share, cuts) if len(part)))
@@ -246,15 +253,19 @@ class WorkerPool(Expander):
         A worker that has done its own share makes the states for that again, which costs a step or a few for each and
         disturbs no other worker.
         """
-        count, worker, running = self._sim.num_actions, self._workers[index], level.running[index]
+        count, worker, running = level.count, self._workers[index], level.running[index]
+        futures = count // self._sim.num_actions
         while len(running) < MAX_RUNNING and any(queues):
             positions = queues[0].popleft() if queues[0] else max(queues, key=len).pop()
             task = _Task(positions, 1 - running[-1].half if running else 0)
             parents = [level.nodes[i] for i in (positions // count).tolist()]
             for node in sorted(set(parents) - worker.holds):
                 worker.load(self._lineage.recipe(node))
-            actions, ids = (positions % count).tolist(), level.children[positions].tolist()
-            worker.send(Expand(parents, actions, ids, task.half, level.leaves))
+            actions, ids = (positions % count // futures).tolist(), level.children[positions].tolist()
+            seeds = None
+            if level.seeds is not None:
+                seeds = [level.seeds[p // count][p % futures] for p in positions.tolist()]
+            worker.send(Expand(parents, actions, ids, task.half, level.leaves, seeds))
             running.append(task)
 
     def _batch(self, index: int, level: _Expansion, task: _Task, answer: Expanded) -> ExpansionBatch:
@@ -324,10 +335,10 @@ class _Lineage:
 
     def __init__(self) -> None:
         self._roots: dict[int, bytes] = {}
-        self._parents: dict[int, tuple[int, int]] = {}
-        """By state: the state that it was made from, and the action."""
-        self._latest: tuple[Sequence[int], int, int] = ((), 1, 0)
-        """The last expansion: its nodes, the number of actions, the id of the first child."""
+        self._parents: dict[int, tuple[int, int, int | None]] = {}
+        """By state: the state that it was made from, the action, and the seed of the future if one was drawn."""
+        self._latest: tuple[Sequence[int], int, int, NodeSeeds | None] = ((), 1, 0, None)
+        """The last expansion: its nodes, the number of actions, the id of the first child, the seeds."""
         self._next = 0
 
     def load_roots(self, packed: Sequence[bytes]) -> list[int]:
@@ -336,28 +347,32 @@ class _Lineage:
         self._next = len(packed)
         return list(self._roots)
 
-    def number_children(self, nodes: Sequence[int], num_actions: int) -> IntArray:
-        """Return ids for the children (nodes · num_actions,) of an expansion, by position."""
+    def number_children(self, nodes: Sequence[int], num_actions: int, seeds: NodeSeeds | None) -> IntArray:
+        """Return ids for the children (nodes · num_actions · futures,) of an expansion, by position."""
         first = self._next
-        self._next += len(nodes) * num_actions
-        self._latest = (nodes, num_actions, first)
+        self._next += len(nodes) * num_actions * (1 if seeds is None else len(seeds[0]))
+        self._latest = (nodes, num_actions, first, seeds)
         return np.arange(first, self._next)
 
     def keep(self, children: Sequence[int]) -> None:
         """Remember where these children of the last expansion come from."""
-        nodes, num_actions, first = self._latest
+        nodes, num_actions, first, seeds = self._latest
+        futures = 1 if seeds is None else len(seeds[0])
         for child in children:
-            parent, action = divmod(child - first, num_actions)
-            self._parents[child] = (nodes[parent], action)
+            pair, future = divmod(child - first, futures)
+            parent, action = divmod(pair, num_actions)
+            self._parents[child] = (nodes[parent], action, None if seeds is None else seeds[parent][future])
 
     def recipe(self, node: int) -> LoadState:
         """Return the request that makes a state again."""
         actions: list[int] = []
+        seeds: list[int | None] = []
         ancestor = node
         while ancestor in self._parents:
-            ancestor, action = self._parents[ancestor]
+            ancestor, action, seed = self._parents[ancestor]
             actions.append(action)
-        return LoadState(node, self._roots[ancestor], tuple(reversed(actions)))
+            seeds.append(seed)
+        return LoadState(node, self._roots[ancestor], tuple(reversed(actions)), tuple(reversed(seeds)))
 
 
 def balanced_shares(holders: IntArray, count: int, num_actions: int) -> list[IntArray]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
+from adalook.search.workers.base import expand_seeded
 from adalook.simulators.base import Observations, Simulator, State
 
 MAX_KEY_BYTES = 32
@@ -42,6 +43,8 @@ class Expand:
     """Which half of the shared memory the observations go to."""
     leaves: bool
     """The children will not be expanded: the worker does not keep them."""
+    seeds: list[int] | None = None
+    """(n,) of the futures to draw; None: those that the states hold"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,8 @@ class LoadState:
     node: int
     packed: bytes
     actions: tuple[int, ...] = ()
+    seeds: tuple[int | None, ...] = ()
+    """Of the future that each action is taken in; None: the one that the state holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +137,7 @@ class _StateHolder:
     def _expand(self, request: Expand) -> Expanded:
         states = [self._states[node] for node in request.nodes]
         out = self._observations[request.half, : len(states)]
-        step = self._sim.expand_leaves if request.leaves else self._sim.expand
-        children = step(states, request.actions, out)
+        children = expand_seeded(self._sim, states, request.actions, request.seeds, request.leaves, out)
         if request.leaves:
             return Expanded(children.rewards, children.terminated, [])
         self._states.update(zip(request.children, children.states, strict=True))
@@ -141,8 +145,10 @@ class _StateHolder:
 
     def _load(self, request: LoadState) -> None:
         state = self._sim.unpack(request.packed)
-        for action in request.actions:
-            (state,) = self._sim.expand([state], [action]).states
+        out = self._observations[0, :1].copy()
+        for action, seed in zip(request.actions, request.seeds, strict=True):
+            seeds = None if seed is None else [seed]
+            (state,) = expand_seeded(self._sim, [state], [action], seeds, False, out).states
         self._states[request.node] = state
 
 

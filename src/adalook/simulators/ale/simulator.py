@@ -77,6 +77,7 @@ class AtariSimulator(Simulator):
 
     observation_shape = (STACK, SIDE, SIDE)
     observation_dtype = np.dtype(np.uint8)
+    stochastic = False
 
     def __init__(
         self,

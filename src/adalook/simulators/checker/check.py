@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adalook._validation import integer
+from adalook.errors import SimulatorError
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.checker.contract import CONTRACT, check_keys
 from adalook.simulators.checker.expansion import check_batches
@@ -47,7 +48,7 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     """
     integer(min=1).validate("steps", steps)
     _check_attributes(sim)
-    original = sim.save()
+    original = _current_state(sim, seed)
     rng = np.random.default_rng(seed)
     check_seeding(sim, rng)
     probes, endings = _walk(sim, steps, seed, rng)
@@ -68,6 +69,15 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
         check_keys(probe)
     check_rng_isolation(sim, rng)
     sim.restore(original)
+
+
+def _current_state(sim: Simulator, seed: int) -> State:
+    """Return the state of the live env; a simulator that waits for its first reset gets one."""
+    try:
+        return sim.save()
+    except SimulatorError:
+        sim.reset(seed=seed)
+        return sim.save()
 
 
 def _check_attributes(sim: Simulator) -> None:

@@ -16,7 +16,7 @@ from adalook.errors import ArgumentError
 from adalook.simulators.base import Children, Simulator, State
 from adalook.simulators.checker.expansion import check_expansion, expand
 from adalook.simulators.checker.object_graph import generator_states, moved
-from adalook.simulators.checker.rng_isolation import check_reseed
+from adalook.simulators.checker.rng_isolation import check_chance, check_reseed
 from adalook.simulators.checker.rollouts import (
     HORIZON,
     Probe,
@@ -251,5 +251,6 @@ CONTRACT = (
     check_expansion,
     check_live_env,
     check_reseed,
+    check_chance,
 )
 """In this order, and `check_keys` last: the first to fail is nearest to the cause."""

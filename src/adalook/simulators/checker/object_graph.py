@@ -54,13 +54,13 @@ def generator_states(sim: Any) -> dict[str, str]:
     """Return the state, by name, of each generator in the attributes of `sim` and of the two global ones."""
     kinds = (np.random.Generator, np.random.RandomState, random.Random)
     held = reachable(sim, "self", skip=_TREE_ATTRIBUTES, max_depth=4)
-    return global_states() | {path: _state(value) for path, value in held if isinstance(value, kinds)}
+    return global_states() | {path: generator_state(value) for path, value in held if isinstance(value, kinds)}
 
 
 def global_states() -> dict[str, str]:
     """Return the states, by name, of the global generators of NumPy and Python."""
     return {
-        "the global generator of NumPy (np.random)": _state(np.random.mtrand._rand),
+        "the global generator of NumPy (np.random)": generator_state(np.random.mtrand._rand),
         "the global generator of Python (random)": repr(random.getstate()),
     }
 
@@ -70,7 +70,10 @@ def moved(before: dict[str, str], after: dict[str, str]) -> list[str]:
     return [name for name, state in after.items() if before.get(name, state) != state]
 
 
-def _state(generator: Any) -> str:
+def generator_state(generator: Any) -> str:
+    """Return the state of a random generator as text."""
+    if isinstance(generator, np.random.BitGenerator):
+        return repr(generator.state)
     if isinstance(generator, np.random.Generator):
         return repr(generator.bit_generator.state)
     if isinstance(generator, random.Random):

@@ -20,6 +20,9 @@ from adalook.simulators.checker.rollouts import (
 )
 
 _SEEDS = 8
+_DRAWS = 200
+_TOLERANCE = 0.25
+"""By Hoeffding's inequality a true share is missed by so much, in so many draws, with a probability below 1e-10."""
 
 
 def check_seeding(sim: Simulator, rng: np.random.Generator) -> None:
@@ -108,6 +111,57 @@ def _check_seed_counts(sim: Simulator, reseeded: list[State], live: dict[str, st
             got=name,
             remedy="make the generator of a reseeded state from `seed`",
         )
+
+
+def check_chance(probe: Probe) -> None:
+    """Check that a simulator which is declared deterministic is, and that listed outcomes are those that occur."""
+    sim, actions = probe.sim, probe.random_actions()
+    if not sim.stochastic:
+        futures = [rollout(sim, actions, sim.reseed(probe.state, seed)) for seed in range(_SEEDS)]
+        shifts = [difference(futures[0], future) for future in futures[1:]]
+        fail_if(
+            any(shifts),
+            "the simulator is declared deterministic (stochastic = False), but chance decides what its steps lead to",
+            got=next((shift for shift in shifts if shift), None),
+            remedy="set stochastic = True: a search then takes expectations instead of one drawn future",
+        )
+    if sim.lists_outcomes:
+        for action in range(sim.num_actions):
+            _check_outcomes(probe, action)
+
+
+def _check_outcomes(probe: Probe, action: int) -> None:
+    """Check that drawn children of an action are among its listed outcomes, about as often as these say."""
+    sim = probe.sim
+    listed = sim.outcomes([probe.state], [action])
+    total = float(listed.probabilities.sum())
+    fail_if(
+        abs(total - 1.0) > 1e-6 or (listed.probabilities <= 0.0).any(),
+        f"outcomes of action {action} have wrong probabilities",
+        expected="positive ones that sum to 1",
+        got=f"a sum of {total:g}",
+    )
+    drawn = sim.expand([sim.reseed(probe.state, seed) for seed in range(_DRAWS)], [action] * _DRAWS)
+    expected, observed = defaultdict[tuple[bytes, bool], float](float), defaultdict[tuple[bytes, bool], float](float)
+    for i, probability in enumerate(listed.probabilities.tolist()):
+        expected[listed.children.observations[i].tobytes(), bool(listed.children.terminated[i])] += probability / total
+    for i in range(_DRAWS):
+        observed[drawn.observations[i].tobytes(), bool(drawn.terminated[i])] += 1.0 / _DRAWS
+    for child in expected.keys() | observed.keys():
+        fail_if(
+            abs(expected[child] - observed[child]) > _TOLERANCE or (observed[child] > 0.0 and expected[child] == 0.0),
+            f"outcomes lists other probabilities than steps have, for action {action}",
+            expected=f"{expected[child]:.3f} by the list",
+            got=f"{observed[child]:.3f} in {_DRAWS} draws",
+        )
+    reward = float(listed.probabilities @ listed.children.rewards) / total
+    spread = float(np.ptp(listed.children.rewards)) + abs(reward) * 1e-9
+    fail_if(
+        abs(reward - float(drawn.rewards.mean())) > _TOLERANCE * spread + 1e-9,
+        f"outcomes lists other rewards than steps pay, for action {action}",
+        expected=f"{reward:g} on average by the list",
+        got=f"{drawn.rewards.mean():g} in {_DRAWS} draws",
+    )
 
 
 def check_rng_isolation(sim: Simulator, rng: np.random.Generator) -> None:

@@ -6,6 +6,9 @@ text, which no step changes. Environments that keep their state elsewhere, in C+
 found when the simulator is made, and refused (see `validation`).
 
 The time limit binds the live env only: it is taken off the environment, counted here, and trees look past it.
+
+Steps that draw from a generator while the simulator is made declare it stochastic. Gymnasium's toy-text environments
+carry their transition tables, so their outcomes can be listed.
 """
 
 from __future__ import annotations
@@ -17,11 +20,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import ArgumentError
+from adalook._validation import boolean
+from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.arguments import check_actions, check_states, checked_action
-from adalook.simulators.base import Children, Observations, Simulator, Transition
+from adalook.simulators.base import Children, Observations, Outcomes, Simulator, Transition
 from adalook.simulators.gym import spaces, validation
-from adalook.simulators.gym.snapshot import AttributeTypes, Snapshot, read, render_only, write
+from adalook.simulators.gym.snapshot import (
+    AttributeTypes,
+    Snapshot,
+    is_random,
+    layers_of,
+    read,
+    render_only,
+    toy_text_table,
+    write,
+)
 from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
 
@@ -42,7 +55,9 @@ class GymSimulator(Simulator):
     """A simulator of a Gymnasium environment.
 
     Args:
-        env: an environment, of which copies are used, or the id of one.
+        env: an environment, of which copies are used, or the id of one. The simulator begins in its current state.
+        observation: what the environment shows there; without it the simulator must be reset before it can be searched.
+        stochastic: whether steps depend on chance; None finds out from some steps.
         options: with an id, for `gymnasium.make`.
 
     Observations are what the environment returns; a whole number comes as an array of shape (1,).
@@ -54,7 +69,7 @@ class GymSimulator(Simulator):
     [1.0, 1.0]
     """
 
-    def __init__(self, env: Any, **options: Any) -> None:
+    def __init__(self, env: Any, *, observation: Any = None, stochastic: bool | None = None, **options: Any) -> None:
         made, spare = spaces.two_instances(env, options)
         self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
         self._first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
@@ -62,17 +77,69 @@ class GymSimulator(Simulator):
         self.observation_space = made.observation_space
         self._live, self._limit = spaces.without_time_limit(made)
         self._tree, _ = spaces.without_time_limit(spare)
-        self._observation = np.zeros(self.observation_shape, self.observation_dtype)
+        self._observation: np.ndarray[Any, Any] | None = None
         self._elapsed = 0
         self._randomness: RandomStream | None = None
         self._unique = itertools.count()
         self._not_in_key = render_only(self._live)
         self._attribute_types = AttributeTypes(self._live)
         validation.check_functions(self._live if isinstance(env, str) else env, self._name)
-        validation.check_copies(self, self._live, self._attribute_types, self._name)
+        current = None if isinstance(env, str) else read(self._live, self._name)
+        draws = validation.check_copies(self, self._live, self._attribute_types, self._name)
+        self._table = toy_text_table(self._live)
+        self.lists_outcomes = self._table is not None
+        found = draws if self._table is None else is_random(self._table)
+        self.stochastic = found if stochastic is None else boolean.validate("stochastic", stochastic)
+        self._observation, self._elapsed, self._randomness = None, 0, None
+        if current is not None:
+            write(self._live, current)
+            self._elapsed = spaces.elapsed_steps(made)
+            if observation is not None:
+                self._observation = self._array(observation)
+        self._was_reset = not isinstance(env, str) and spaces.was_reset(made)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
         return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
+
+    def _shown(self) -> np.ndarray[Any, Any]:
+        """Return the observation of the live env, or raise if there is none."""
+        if self._observation is None:
+            raise SimulatorError(
+                f"this simulator of {self._name} does not know what its environment shows",
+                expected="the observation that came with the environment's current state"
+                if self._was_reset
+                else "an episode that has begun",
+                remedy="pass it: make_simulator(env, observation=obs), or reset first: sim.reset()"
+                if self._was_reset
+                else "reset first: sim.reset(seed=0)",
+            )
+        return self._observation
+
+    def load_env(self, env: Any, observation: Any) -> None:
+        """Put the live env into the current state of `env`, an environment of the same make that is left alone.
+
+        Args:
+            env: such as the one that your own loop steps.
+            observation: what it shows there, as its last `reset` or `step` returned it.
+
+        >>> import gymnasium
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> sim, (observation, _) = GymSimulator("CartPole-v1"), env.reset(seed=0)
+        >>> sim.load_env(env, observation)
+        >>> bool((sim.step(1).observation == env.step(1)[0]).all())
+        True
+        """
+        inner, _ = spaces.without_time_limit(env)
+        theirs, ours = ([type(layer).__name__ for layer in layers_of(each)] for each in (inner, self._live))
+        if theirs != ours:
+            raise ArgumentError(
+                f"this is no environment like the simulator's {self._name}",
+                expected=" around ".join(ours),
+                got=" around ".join(theirs) or type(env).__name__,
+                remedy="make the simulator from this environment: make_simulator(env)",
+            )
+        snapshot = read(inner, self._name)
+        self.restore(GymState(snapshot, self._array(observation), spaces.elapsed_steps(env), None, self._name))
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
         if seed is not None:
@@ -83,6 +150,8 @@ class GymSimulator(Simulator):
         return self.observe()
 
     def step(self, action: int) -> Transition:
+        if self._observation is None and not self._was_reset:
+            self._shown()
         played = self._first_action + checked_action(action, self.num_actions)
         self._seed_generators(self._live)
         observation, reward, terminated, truncated, _ = self._live.step(played)
@@ -101,7 +170,7 @@ class GymSimulator(Simulator):
 
     def save(self) -> GymState:
         snapshot = read(self._live, self._name)
-        return GymState(snapshot, self._observation, self._elapsed, self._randomness, self._name)
+        return GymState(snapshot, self._shown(), self._elapsed, self._randomness, self._name)
 
     def restore(self, state: GymState) -> None:
         check_states([state], GymState, self._name)
@@ -109,7 +178,7 @@ class GymSimulator(Simulator):
         _, self._observation, self._elapsed, self._randomness, _ = state
 
     def observe(self) -> np.ndarray[Any, Any]:
-        return self._observation.copy()
+        return self._shown().copy()
 
     def reseed(self, state: GymState, seed: int) -> GymState:
         check_states([state], GymState, self._name)
@@ -132,6 +201,35 @@ class GymSimulator(Simulator):
             children.append(child)
             keys.append(self.key(child))
         return Children(children, observations, rewards, terminated, keys)
+
+    def outcomes(self, states: Sequence[GymState], actions: Sequence[int]) -> Outcomes:
+        """List all that `actions[i]` in `states[i]` can lead to, by the environment's own transition table."""
+        assert self._table is not None
+        check_actions(actions, self.num_actions)
+        check_states(states, GymState, self._name)
+        pairs, listed, children = [], [], []
+        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+            played = self._first_action + int(action)
+            (attributes,) = state.snapshot.layers
+            for outcome in self._table[int(attributes["s"])][played]:
+                pairs.append(i)
+                listed.append(outcome)
+                layers = ({**attributes, "s": outcome[1], "lastaction": played},)
+                snapshot = state.snapshot._replace(layers=layers)
+                array = self._array(outcome[1])
+                children.append(GymState(snapshot, array, state.elapsed + 1, state.randomness, self._name))
+        probabilities, numbers, rewards, terminated = zip(*listed, strict=True)
+        return Outcomes(
+            np.array(pairs, np.intp),
+            np.array(probabilities, np.float64),
+            Children(
+                children,
+                np.stack([child.observation for child in children]),
+                np.array(rewards, np.float64),
+                np.array(terminated, bool),
+                [int(number).to_bytes(8, "little") for number in numbers],
+            ),
+        )
 
     def key(self, state: GymState) -> bytes:
         """Return all attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""

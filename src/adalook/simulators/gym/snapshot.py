@@ -130,6 +130,23 @@ def _is_state(layer: Any, key: str, value: Any) -> bool:
     return False
 
 
+TransitionTable = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
+"""P[state][action] of a toy-text environment: (probability, next state, reward, terminated)."""
+
+
+def toy_text_table(env: Any) -> TransitionTable | None:
+    """Return the transition table of one of Gymnasium's own toy-text environments, if that is all its steps go by."""
+    table = getattr(env, "P", None)
+    if not type(env).__module__.startswith(_TOY_TEXT) or not isinstance(table, dict):
+        return None
+    return None if getattr(env, "fickle_passenger", False) else table  # whose mind is not in the table
+
+
+def is_random(table: TransitionTable) -> bool:
+    """Return whether some state and action of a table have several outcomes."""
+    return any(len({o[1:] for o in outcomes}) > 1 for actions in table.values() for outcomes in actions.values())
+
+
 def render_only(env: Any) -> frozenset[Place]:
     """Return what may be left out of keys; only where all is Gymnasium's own, since a wrapper could look at it."""
     layers = list(layers_of(env))

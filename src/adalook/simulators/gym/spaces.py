@@ -58,6 +58,26 @@ def without_time_limit(env: Any) -> tuple[Any, int | None]:
     return env, min(limits, default=None)
 
 
+def _wrappers_of(env: Any, name: str) -> list[Any]:
+    """Return the passive wrappers of this name around an environment, outermost first."""
+    found = []
+    while type(env).__name__ in _PASSIVE_WRAPPERS and type(env).__module__.startswith("gymnasium.wrappers"):
+        if type(env).__name__ == name:
+            found.append(env)
+        env = env.env
+    return found
+
+
+def elapsed_steps(env: Any) -> int:
+    """Return the steps since the last reset that a time limit has counted; 0 without one."""
+    return max((int(limit._elapsed_steps or 0) for limit in _wrappers_of(env, "TimeLimit")), default=0)
+
+
+def was_reset(env: Any) -> bool:
+    """Return whether an episode has begun, as far as Gymnasium's wrappers tell; those without one are taken to have."""
+    return all(bool(order._has_reset) for order in _wrappers_of(env, "OrderEnforcing"))
+
+
 def action_range(name: str, space: Any) -> tuple[int, int]:
     """Return the first action of a discrete space, and how many there are."""
     if type(space).__name__ != "Discrete":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook.errors import SimulatorError
-from adalook.simulators.checker.object_graph import global_states, moved, reachable
+from adalook.simulators.checker.object_graph import generator_state, global_states, moved, reachable
 from adalook.simulators.gym.generators import SOURCES
 from adalook.simulators.gym.snapshot import NOT_STATE, AttributeTypes, Snapshot, gymnasium_package, layers_of
 from adalook.simulators.gym.spaces import WRITE_YOUR_OWN
@@ -71,12 +71,13 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str) -> None:
+def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str) -> bool:
     """Raise if saved states do not go on in the same way wherever the copies have been meanwhile.
 
-    `types` learns what the attributes of `live` look like on the way.
+    `types` learns what the attributes of `live` look like on the way. Returns whether steps draw from a generator.
     """
     rng = np.random.default_rng(0)
+    draws = False
     sim.reset(seed=0)
     for action in map(int, rng.integers(sim.num_actions, size=_STEPS)):
         state = sim.save()
@@ -89,7 +90,9 @@ def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str)
             again = _child(sim, state, action)
         except Exception as error:  # whatever half of a state does to anybody's code
             raise _loses_state(live, name, f"{type(error).__name__}: {error}") from error
+        before = _generators(live)
         once = _live_step(sim, action)
+        draws = draws or bool(moved(before, _generators(live)))
         if not once[2]:
             _live_step(sim, int(rng.integers(sim.num_actions)))
         sim.restore(state)
@@ -105,6 +108,13 @@ def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str)
         if twice[2]:
             types.observe(sim.save().snapshot)
             sim.reset()
+    return draws
+
+
+def _generators(env: Any) -> dict[str, str]:
+    """Return the state of every generator that an environment holds, by where it is."""
+    parts = reachable(env, "env", skip=NOT_STATE - {"env"})
+    return {path: generator_state(part) for path, part in parts if isinstance(part, SOURCES)}
 
 
 def _check_hidden_generators(snapshot: Snapshot, name: str) -> None:

@@ -1,0 +1,628 @@
+"""Search under chance: expectations in the tree, exact or over drawn futures.
+
+    v_0(s) = V(s)        q_h(s, a) = E[r + γ v_{h−1}(s')]        v_h(s) = max_a q_h(s, a)
+
+so that with V at the leaves a tree of depth h is T^h V. Where the simulator lists its outcomes (tabular models) the
+expectation is over all of them. Otherwise it is over K futures that are drawn for each (node, action): sparse sampling
+(Kearns, Mansour & Ng 2002). All nodes of one depth draw with the same K seeds (common random numbers), so what chance
+does to all actions alike cancels in their differences. Where the best action leads by less than two standard errors of
+the difference, further trees with other seeds are grown and their values averaged (`Samples.at_most`).
+
+Nodes of one depth are merged as elsewhere. The leaf of a first action is *drawn*: chance moves by its probabilities,
+decisions take the best action. Its return + γ^depth V is therefore an unbiased sample of the action's value, which is
+what a learner needs. Reading order: `search_under_chance`, `_ExpectationTrees.grow`, and the methods below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._validation import integer
+from adalook.errors import ArgumentError
+from adalook.search.leaves import checked_values
+from adalook.search.level import DistinctObservations
+from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
+from adalook.search.rules.base import LevelView
+from adalook.search.search import Budget, Root, SearchOptions, Stopwatch, checked_references
+from adalook.search.workers.base import Expander, Handle, NodeSeeds
+from adalook.simulators.base import Observations, Simulator, State
+from adalook.simulators.randomness import draw_seeds
+
+_PAIRS = 4096
+"""(node, action) pairs whose outcomes are listed at a time: a deadline is checked in between."""
+_FURTHER_TREES, _LEAVES = 2**32, 2**33
+"""Set the seeds of further trees, and of the leaves that are drawn, apart from those of depths."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The number of futures that are drawn for each (node, action) of a stochastic simulator.
+
+    >>> Samples(2)
+    Samples(count=2, at_most=8)
+    """
+
+    count: int = 4
+    """In each tree."""
+    at_most: int = 0
+    """In all trees of a root together, if the choice stays close; 0: four times `count`."""
+
+    def __post_init__(self) -> None:
+        integer(min=1).validate("the number of samples", self.count)
+        integer(min=0).validate("at_most of Samples", self.at_most)
+        if self.at_most == 0:
+            object.__setattr__(self, "at_most", 4 * self.count)
+        if self.at_most < self.count:
+            raise ArgumentError("Samples: at_most is less than count", expected=f"{self.count}", got=self.at_most)
+
+
+def expand_samples(sim: Simulator, samples: int | Samples | None) -> Samples | None:
+    """Return the samples that an argument of `search` stands for; None where outcomes are listed."""
+    if isinstance(samples, Samples):
+        return samples
+    if samples is not None:
+        return Samples(integer(min=1).validate("samples", samples))
+    return None if sim.lists_outcomes else Samples()
+
+
+def search_under_chance(
+    options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], samples: Samples | None, expander: Expander
+) -> list[SearchResult]:
+    """Look ahead from many roots, taking expectations; `samples` None lists outcomes instead of drawing them."""
+    deadline = math.inf if options.budget.seconds is None else time.perf_counter() + options.budget.seconds
+    trees = _grown(options, roots, seeds, samples, expander, deadline)
+    results = [trees.result(root) for root in range(len(roots))]
+    paths = [trees.paths(root) for root in range(len(roots))]
+    if samples is None:
+        return results
+    for number in range(1, samples.at_most // samples.count):
+        close = [i for i, result in enumerate(results) if result.close and _affordable(result, number, options.budget)]
+        if not close or time.perf_counter() > deadline:
+            break
+        fresh = [draw_seeds(seeds[i], _FURTHER_TREES + number, 1)[0] for i in close]
+        more = _grown(options, [roots[i] for i in close], fresh, samples, expander, deadline)
+        for j, i in enumerate(close):
+            results[i] = _pooled(results[i], more.result(j), paths[i])
+    return results
+
+
+def _grown(
+    options: SearchOptions,
+    roots: Sequence[Root],
+    seeds: Sequence[int],
+    samples: Samples | None,
+    expander: Expander,
+    deadline: float,
+) -> _ExpectationTrees:
+    expansion: _Expansion
+    if samples is None:
+        expansion = _AllOutcomes(options.sim)
+    else:
+        expansion = _DrawnFutures(options.sim, expander, samples.count)
+    trees = _ExpectationTrees(options, roots, seeds, deadline)
+    trees.grow(expansion, [root.state for root in roots])
+    return trees
+
+
+def _affordable(result: SearchResult, number: int, budget: Budget) -> bool:
+    """Return whether the budget of nodes has room for another tree like the `number` that were grown."""
+    return budget.nodes is None or result.nodes * (number + 1) <= budget.nodes * number
+
+
+def _pooled(one: SearchResult, other: SearchResult, paths: Sequence[tuple[int, ...]]) -> SearchResult:
+    """Return the mean of the results of several trees of one root; leaves and levels are those of the first."""
+    last, more = one.levels[-1], other.levels[-1]
+    assert last.samples is not None
+    assert more.samples is not None
+    values = np.concatenate([last.samples, more.samples], axis=1)
+    pooled = dataclasses.replace(
+        last, action_values=_masked_like(last.action_values, values.mean(axis=1)), samples=values
+    )
+    return SearchResult(
+        (*one.levels[:-1], pooled),
+        paths[int(pooled.action_values.argmax())],
+        one.nodes + other.nodes,
+        one.tree_nodes + other.tree_nodes,
+        one.status,
+        one.given_up + other.seconds,
+    )
+
+
+def _masked_like(pattern: FloatArray, values: FloatArray) -> FloatArray:
+    """Return values (A,), with -inf where `pattern` has it."""
+    return np.where(np.isneginf(pattern), -np.inf, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """Some steps from the nodes of a frontier: n outcomes, each with its probability."""
+
+    order: IntArray
+    """(n,) by which outcomes are sorted: those of one (node, action) pair follow one another, whoever made them"""
+    parents: IntArray
+    """(n,) indices in the frontier"""
+    actions: IntArray
+    probabilities: FloatArray
+    rewards: FloatArray
+    terminated: BoolArray
+    observations: Observations
+    """(n, *observation_shape), overwritten when the next are requested"""
+    handles: Sequence[Handle]
+    """(n,); empty for leaves"""
+    keys: Sequence[bytes]
+    """(n,); empty for leaves, which are then never merged"""
+
+
+class _AllOutcomes:
+    """Lists all outcomes of every (node, action), in this process."""
+
+    def __init__(self, sim: Simulator) -> None:
+        self._sim = sim
+        self.futures, self.steps_per_node = 0, sim.num_actions
+
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
+        return list(states)
+
+    def keep(self, handles: Sequence[Handle]) -> None:
+        """Do nothing: states live as long as the trees refer to them."""
+
+    def steps(self, nodes: Sequence[Handle], seeds: NodeSeeds, leaves: bool) -> Generator[_Steps, None, None]:
+        """Yield the outcomes of every action in every node."""
+        count, found = self._sim.num_actions, 0
+        for start in range(0, len(nodes) * count, _PAIRS):
+            pairs = np.arange(start, min(start + _PAIRS, len(nodes) * count))
+            parents, actions = np.divmod(pairs, count)
+            outcomes = self._sim.outcomes([nodes[i] for i in parents.tolist()], actions.tolist())
+            children, owner = outcomes.children, outcomes.pairs
+            yield _Steps(
+                np.arange(found, found + len(owner)),
+                parents[owner],
+                actions[owner],
+                outcomes.probabilities,
+                children.rewards,
+                children.terminated,
+                children.observations,
+                children.states,
+                children.keys,
+            )
+            found += len(owner)
+
+
+class _DrawnFutures:
+    """Draws K futures of every (node, action), by an expander.
+
+    Args:
+        sim: the simulator.
+        expander: steps the nodes.
+        count: K.
+    """
+
+    def __init__(self, sim: Simulator, expander: Expander, count: int) -> None:
+        self._expander = expander
+        self.futures, self.steps_per_node = count, sim.num_actions * count
+
+    def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
+        return self._expander.load_roots(states)
+
+    def keep(self, handles: Sequence[Handle]) -> None:
+        self._expander.keep(handles)
+
+    def steps(self, nodes: Sequence[Handle], seeds: NodeSeeds, leaves: bool) -> Generator[_Steps, None, None]:
+        """Yield K children of every action in every node, in any order."""
+        per_action, per_node = self.futures, self.steps_per_node
+        with contextlib.closing(self._expander.expand(nodes, leaves, seeds)) as batches:
+            for batch in batches:
+                positions = batch.positions
+                yield _Steps(
+                    positions,
+                    positions // per_node,
+                    positions % per_node // per_action,
+                    np.full(len(positions), 1.0 / per_action),
+                    batch.rewards,
+                    batch.terminated,
+                    batch.observations,
+                    batch.handles,
+                    batch.keys,
+                )
+
+
+_Expansion = _AllOutcomes | _DrawnFutures
+
+
+@dataclass(eq=False)
+class _Nodes:
+    """The n distinct nodes of one depth, and the m steps that lead to them; A is the number of actions."""
+
+    roots: IntArray
+    """(n,) the root of each, ascending"""
+    handles: list[Handle]
+    terminated: BoolArray
+    observations: Observations
+    """(distinct, *observation_shape)"""
+    rows: IntArray
+    """(n,) the row of `observations` that each node shows"""
+    paths: list[int]
+    """(n,) how many paths of the plain tree lead to each"""
+    # The steps, sorted by pair
+    pairs: IntArray
+    """(m,) node of the level above · A + action"""
+    starts: IntArray
+    """(n above · A + 1,) where the steps of each pair start"""
+    probabilities: FloatArray
+    cumulative: FloatArray
+    rewards: FloatArray
+    children: IntArray
+    """(m,) the node that each step leads to"""
+    # What becomes of the nodes later
+    values: FloatArray
+    """(n,) V of nodes that were evaluated; 0 of terminated ones"""
+    expanded: BoolArray
+    """(n,) whether the level below has their children"""
+    action_values: FloatArray | None = None
+    """(n, A) of the expanded nodes, as last backed up"""
+
+    @classmethod
+    def of_roots(cls, observations: Observations, handles: Sequence[Handle]) -> _Nodes:
+        """Return the level of depth 0."""
+        count = len(handles)
+        none: IntArray = np.empty(0, np.intp)
+        return cls(
+            np.arange(count),
+            list(handles),
+            np.zeros(count, bool),
+            observations,
+            np.arange(count),
+            [1] * count,
+            none,
+            np.zeros(1, np.intp),
+            np.empty(0),
+            np.empty(0),
+            np.empty(0),
+            none,
+            np.zeros(count),
+            np.zeros(count, bool),
+        )
+
+
+class _ExpectationTrees:
+    """The trees of R roots while they grow."""
+
+    def __init__(self, options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], deadline: float) -> None:
+        self._options, self._seeds, self._deadline = options, seeds, deadline
+        self._num_actions = options.sim.num_actions
+        self._roots = roots
+        self._observations = np.stack([root.observation for root in roots])
+        self._masks = options.sim.action_masks(self._observations) if options.sim.masked else None
+        self._stopwatch = Stopwatch()
+        self._levels: list[_Nodes] = []  # by depth, roots first
+        self._recorded: list[list[Level]] = [[] for _ in roots]
+        self._paths: list[list[tuple[int, ...]]] = [[] for _ in roots]
+        self._status = [SearchStatus.DONE] * len(roots)
+        self._given_up = [Seconds()] * len(roots)
+        self._tree_nodes = [0] * len(roots)
+        self._nodes: IntArray = np.zeros(len(roots), np.int64)
+        self._nodes_before: IntArray = np.zeros(len(roots), np.int64)
+
+    def grow(self, expansion: _Expansion, states: Sequence[State]) -> None:
+        """Add level after level, until no tree grows any more."""
+        rule, options = self._options.rule, self._options
+        self._references = checked_references(rule.reference(self._observations, options.value_fn), len(states))
+        self._futures = expansion.futures
+        self._levels.append(_Nodes.of_roots(self._observations, expansion.load_roots(states)))
+        chosen: IntArray = np.arange(len(states))
+        self._stopwatch.restart()
+        for depth in range(1, rule.max_depth + 1):
+            nodes = self._expand(expansion, chosen, depth)
+            if nodes is None:
+                return
+            self._levels.append(nodes)
+            evaluates = options.evaluate_all or depth == rule.max_depth
+            chosen = self._evaluate(nodes, depth, expansion) if evaluates else self._skip_values(nodes, depth)
+            if not len(chosen):
+                return
+            expansion.keep([nodes.handles[node] for node in chosen.tolist()])
+
+    def _expand(self, expansion: _Expansion, chosen: IntArray, depth: int) -> _Nodes | None:
+        """Return the next level and count its steps, or None if time ran out before it was complete."""
+        above = self._levels[-1]
+        handles = [above.handles[node] for node in chosen.tolist()]
+        owners = above.roots[chosen]
+        by_root = {root: draw_seeds(self._seeds[root], depth, expansion.futures) for root in np.unique(owners).tolist()}
+        seeds = [by_root[root] for root in owners.tolist()]
+        # Without a first level there is no answer, so it has no deadline.
+        deadline = math.inf if depth == 1 else self._deadline
+        sim = self._options.sim
+        store = DistinctObservations(sim.observation_shape, sim.observation_dtype)
+        parts: list[tuple[_Steps, IntArray]] = []
+        begin = time.perf_counter()
+        complete = True
+        with contextlib.closing(expansion.steps(handles, seeds, depth == self._options.rule.max_depth)) as batches:
+            for steps in batches:
+                parts.append((dataclasses.replace(steps, observations=store.rows[:0]), store.add(steps.observations)))
+                if time.perf_counter() > deadline:
+                    complete = False
+                    break
+        self._stopwatch.expansion += time.perf_counter() - begin
+        if not complete:
+            self._give_up(chosen, parts)
+            return None
+        above.expanded[chosen] = True
+        counts = np.bincount(owners, minlength=len(self._roots))
+        self._nodes += counts * expansion.steps_per_node
+        return self._linked(above, chosen, parts, store)
+
+    def _linked(
+        self, above: _Nodes, chosen: IntArray, parts: Sequence[tuple[_Steps, IntArray]], store: DistinctObservations
+    ) -> _Nodes:
+        """Return the level that some steps lead to, equal nodes merged."""
+        count = self._num_actions
+        order = np.argsort(np.concatenate([steps.order for steps, _ in parts]), kind="stable")
+
+        def gathered(name: str) -> np.ndarray:
+            return np.concatenate([getattr(steps, name) for steps, _ in parts])[order]
+
+        rows = np.concatenate([found for _, found in parts])[order]
+        parents, terminated = chosen[gathered("parents")], gathered("terminated")
+        owners = above.roots[parents]
+        keys = [key for steps, _ in parts for key in steps.keys]
+        handles = [handle for steps, _ in parts for handle in steps.handles]
+        if keys:
+            index: dict[tuple[int, bytes, bool], int] = {}
+            identities = zip(owners.tolist(), [keys[i] for i in order.tolist()], terminated.tolist(), strict=True)
+            children = np.array([index.setdefault(identity, len(index)) for identity in identities], np.intp)
+            first = np.unique(children, return_index=True)[1]
+        else:
+            children = first = np.arange(len(order))
+        paths, places = [0] * len(first), parents.tolist()
+        for place, child in zip(places, children.tolist(), strict=True):
+            paths[child] += above.paths[place]
+            self._tree_nodes[int(above.roots[place])] += above.paths[place]
+        pairs = parents * count + gathered("actions")
+        probabilities = gathered("probabilities")
+        return _Nodes(
+            owners[first],
+            [handles[i] for i in order[first].tolist()] if handles else [None] * len(first),
+            terminated[first],
+            store.rows,
+            rows[first],
+            paths,
+            pairs,
+            np.searchsorted(pairs, np.arange(len(above.roots) * count + 1)),
+            probabilities,
+            np.cumsum(probabilities),
+            gathered("rewards"),
+            children,
+            np.zeros(len(first)),
+            np.zeros(len(first), bool),
+        )
+
+    def _give_up(self, chosen: IntArray, parts: Sequence[tuple[_Steps, IntArray]]) -> None:
+        """Count the steps of a level that is not complete, and the time spent on it."""
+        above = self._levels[-1]
+        taken = chosen[np.concatenate([steps.parents for steps, _ in parts])]
+        self._nodes += np.bincount(above.roots[taken], minlength=len(self._roots))
+        for node in taken.tolist():
+            self._tree_nodes[int(above.roots[node])] += above.paths[node]
+        growing = np.unique(above.roots[chosen])
+        self._stop(growing, SearchStatus.TIME_LIMIT)
+        seconds = self._stopwatch.seconds()
+        for root in growing.tolist():
+            self._given_up[root] = seconds
+
+    def _evaluate(self, nodes: _Nodes, depth: int, expansion: _Expansion) -> IntArray:
+        """Evaluate a level, record it, and ask the rule; returns which of its nodes are expanded next."""
+        options, rule = self._options, self._options.rule
+        begin = time.perf_counter()
+        self._value_nodes(nodes, depth)
+        self._stopwatch.values += time.perf_counter() - begin
+        grown = np.unique(nodes.roots)
+        view, distances = self._record(grown, depth)
+        self._stopwatch.restart()
+        if depth == rule.max_depth:
+            return np.empty(0, np.intp)
+        grows = np.zeros(len(self._roots), bool)
+        grows[grown] = np.asarray(rule.deeper(view, distances), bool)
+        candidates: IntArray = np.flatnonzero(~nodes.terminated & grows[nodes.roots])
+        alive = np.zeros(len(grows), bool)
+        alive[nodes.roots[candidates]] = True
+        self._stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
+        if options.width is not None:
+            candidates = self._likeliest(nodes, candidates, int(min(options.width, len(candidates))))
+        if options.budget.nodes is not None:
+            planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * expansion.steps_per_node
+            too_many = alive & (self._nodes + planned > options.budget.nodes)
+            self._stop(np.flatnonzero(too_many), SearchStatus.NODE_LIMIT)
+            candidates = candidates[~too_many[nodes.roots[candidates]]]
+        if len(candidates) and time.perf_counter() > self._deadline:
+            self._stop(np.unique(nodes.roots[candidates]), SearchStatus.TIME_LIMIT)
+            return candidates[:0]
+        return candidates
+
+    def _value_nodes(self, nodes: _Nodes, depth: int) -> None:
+        """Ask the value function for each distinct observation of nodes that have not terminated."""
+        alive = np.flatnonzero(~nodes.terminated)
+        if not len(alive):
+            return
+        rows, first = np.unique(nodes.rows[alive], return_index=True)
+        wanted = rows[np.argsort(first)]  # in the order of the nodes, whoever expanded what
+        by_row = np.empty(len(nodes.observations))
+        by_row[wanted] = checked_values(self._options.value_fn(nodes.observations[wanted], depth), len(wanted))
+        nodes.values[alive] = by_row[nodes.rows[alive]]
+
+    def _skip_values(self, nodes: _Nodes, depth: int) -> IntArray:
+        """Go on from a level that is not evaluated, and record the trees in which every path has terminated."""
+        alive: IntArray = np.flatnonzero(~nodes.terminated)
+        complete = np.setdiff1d(nodes.roots, nodes.roots[alive])
+        if len(complete):
+            self._record(complete, depth)
+            self._stop(complete, SearchStatus.TERMINATED)
+        return alive
+
+    def _back_up(self, depth: int) -> FloatArray:
+        """Return q (R, A) of the roots when the trees are cut at a depth; every level keeps its own."""
+        values = self._levels[depth].values
+        discount, count = self._options.discount, self._num_actions
+        for below, level in zip(self._levels[depth:0:-1], self._levels[depth - 1 :: -1], strict=True):
+            weights = below.probabilities * (below.rewards + discount * values[below.children])
+            q: FloatArray = np.bincount(below.pairs, weights, len(level.roots) * count).reshape(-1, count).astype(float)
+            level.action_values = q
+            values = np.where(level.expanded, q.max(axis=1), level.values)
+        assert self._levels[0].action_values is not None
+        return self._levels[0].action_values
+
+    def _record(self, grown: IntArray, depth: int) -> tuple[LevelView, FloatArray]:
+        """Add a level to the results of some roots; returns what the rule sees of it, and its distances."""
+        q = self._back_up(depth)[grown]
+        if self._masks is not None:
+            q[~self._masks[grown]] = -np.inf
+        values, references = q.max(axis=1), self._references[grown]
+        seen = [self._recorded[root] for root in grown.tolist()]
+        previous = np.array([levels[-1].value if levels else references[i] for i, levels in enumerate(seen)])
+        view = LevelView(depth, q, values, previous, references)
+        distances = np.asarray(self._options.rule.distances(view), np.float64)
+        seconds = self._stopwatch.seconds()
+        expanded = self._nodes - self._nodes_before
+        self._nodes_before[grown] = self._nodes[grown]
+        distinct = np.bincount(self._levels[depth].roots, minlength=len(self._roots))
+        leaves, samples = self._draw_leaves(grown, depth), self._root_samples(grown)
+        for i, root in enumerate(grown.tolist()):
+            self._recorded[root].append(
+                Level(
+                    depth,
+                    q[i],
+                    leaves.returns[i],
+                    leaves.observations[i],
+                    leaves.terminated[i],
+                    leaves.steps[i],
+                    int(expanded[root]),
+                    int(distinct[root]),
+                    float(distances[i]),
+                    seconds,
+                    None if samples is None else samples[i],
+                )
+            )
+            self._paths[root] = [tuple(path[:steps].tolist()) for path, steps in zip(*leaves.paths_of(i), strict=True)]
+        return view, distances
+
+    def _root_samples(self, grown: IntArray) -> FloatArray | None:
+        """Return the value (n, A, K) of each first action in each drawn future; None where outcomes were listed."""
+        if not self._futures:
+            return None
+        first = self._levels[1]
+        values = first.values
+        if first.action_values is not None:
+            values = np.where(first.expanded, first.action_values.max(axis=1), first.values)
+        outcomes = first.rewards + self._options.discount * values[first.children]
+        return np.asarray(outcomes.reshape(-1, self._num_actions, self._futures)[grown])
+
+    def _draw_leaves(self, grown: IntArray, depth: int) -> _DrawnLeaves:
+        """Follow each first action of some roots to a leaf: chance by its probabilities, decisions by their maximum."""
+        count = self._num_actions
+        nodes, actions = np.repeat(grown, count), np.tile(np.arange(count), len(grown))
+        roots = nodes.copy()
+        leaves = _DrawnLeaves.at_roots(len(grown), count, self._options.sim, depth)
+        returns, steps, terminated = (part.reshape(-1) for part in (leaves.returns, leaves.steps, leaves.terminated))
+        observations = leaves.observations.reshape(len(nodes), *self._options.sim.observation_shape)
+        paths = leaves.paths.reshape(len(nodes), -1)
+        moving = np.arange(len(nodes))
+        for level in range(1, depth + 1):
+            above, below = self._levels[level - 1], self._levels[level]
+            moving = moving[above.expanded[nodes[moving]]]
+            if not len(moving):
+                break
+            paths[moving, level - 1] = actions[moving]
+            pairs = nodes[moving] * count + actions[moving]
+            words = {root: draw_seeds(self._seeds[root], _LEAVES + level, 1)[0] for root in grown.tolist()}
+            shares = np.array([words[root] / 2.0**64 for root in roots[moving].tolist()])
+            taken = _quantiles(below, pairs, shares)
+            returns[moving] += self._options.discount ** (level - 1) * below.rewards[taken]
+            nodes[moving] = below.children[taken]
+            steps[moving] = level
+            terminated[moving] = below.terminated[nodes[moving]]
+            observations[moving] = below.observations[below.rows[nodes[moving]]]
+            if level < depth and below.action_values is not None:
+                actions[moving] = below.action_values[nodes[moving]].argmax(axis=1)
+        return leaves
+
+    def _likeliest(self, nodes: _Nodes, candidates: IntArray, width: int) -> IntArray:
+        """Return the `width` candidates of each root that the best plans after each first action reach most often."""
+        reach: FloatArray = np.ones(len(self._roots))
+        for level, below in zip(self._levels[:-1], self._levels[1:], strict=True):
+            count = self._num_actions
+            parents, actions = np.divmod(below.pairs, count)
+            taken = np.ones(len(parents), bool)
+            if level is not self._levels[0] and level.action_values is not None:
+                taken = level.action_values.argmax(axis=1)[parents] == actions
+            weights = reach[parents] * below.probabilities * taken
+            reach = np.bincount(below.children, weights, len(below.roots)).astype(np.float64)
+        by_reach = candidates[np.argsort(-reach[candidates], kind="stable")]
+        kept = [by_reach[nodes.roots[by_reach] == root][:width] for root in np.unique(nodes.roots[candidates])]
+        return np.sort(np.concatenate(kept)) if kept else candidates
+
+    def _stop(self, roots: IntArray, status: SearchStatus) -> None:
+        """Set the status of some roots."""
+        for root in roots.tolist():
+            self._status[root] = status
+
+    def paths(self, root: int) -> list[tuple[int, ...]]:
+        """Return the actions to the drawn leaf of each first action."""
+        return self._paths[root]
+
+    def result(self, root: int) -> SearchResult:
+        """Return the result of one root."""
+        levels = tuple(self._recorded[root])
+        return SearchResult(
+            levels,
+            self._paths[root][int(levels[-1].action_values.argmax())],
+            int(self._nodes[root]),
+            self._tree_nodes[root],
+            self._status[root],
+            self._given_up[root],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _DrawnLeaves:
+    """A leaf below each of the A first actions of n roots."""
+
+    returns: FloatArray
+    """(n, A)"""
+    steps: IntArray
+    terminated: BoolArray
+    observations: Observations
+    """(n, A, *observation_shape)"""
+    paths: IntArray
+    """(n, A, depth) the actions that lead there"""
+
+    @classmethod
+    def at_roots(cls, roots: int, actions: int, sim: Simulator, depth: int) -> _DrawnLeaves:
+        """Return leaves that are still at their roots."""
+        shape = (roots, actions)
+        return cls(
+            np.zeros(shape),
+            np.zeros(shape, np.intp),
+            np.zeros(shape, bool),
+            np.zeros((*shape, *sim.observation_shape), sim.observation_dtype),
+            np.zeros((*shape, depth), np.intp),
+        )
+
+    def paths_of(self, i: int) -> tuple[IntArray, list[int]]:
+        """Return the paths (A, depth) of root number i, and how long each is."""
+        return self.paths[i], self.steps[i].tolist()
+
+
+def _quantiles(nodes: _Nodes, pairs: IntArray, shares: FloatArray) -> IntArray:
+    """Return the step of each pair (n,) at a quantile (n,) of its distribution."""
+    first, stop = nodes.starts[pairs], nodes.starts[pairs + 1]
+    before = np.where(first > 0, nodes.cumulative[first - 1], 0.0)
+    wanted = before + shares * (nodes.cumulative[stop - 1] - before)
+    found = np.searchsorted(nodes.cumulative, wanted, side="right")
+    return np.asarray(np.clip(found, first, stop - 1))  # rounding may lead past the last one
