@@ -1,0 +1,388 @@
+"""Lookahead for agents that exist already: adaptive tree search at decision time, without retraining.
+
+`Lookahead` takes any trained Q or value function (a Stable-Baselines3 DQN, PPO or A2C, a torch module, an agent of ours
+or a plain function), puts it at the leaves of a tree from the environment's current state, and plays the best leaf's
+first action. The tree grows until the decision is clear, or until its budget of nodes or time is spent.
+
+A maximum over many leaves finds the leaf that the function overrates most, and what the agent never did it overrates
+more than what it does: deep trees can play *worse* than the agent (Dalal et al. 2021). The leaf correction takes that
+optimism off. With σ_o and σ_e the spread of the function's one-step errors Q(s, a) − (r + γ max Q(s')) for the agent's
+own actions and for all others, each without what all actions of a state share (which decides nothing), a first action
+that is not the agent's own has to lead at depth d by
+
+    γ^d √(2 log A) (σ_e √d − σ_o √(d − 1))
+
+the difference of the expected maxima of A^d and A^(d−1) errors. σ_o and σ_e are measured on some episodes beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from adalook import _validation as validation
+from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import ArgumentError
+from adalook.learning.acting import NO_ACTION, Decision
+from adalook.learning.evaluation import Evaluation, Watcher, evaluate
+from adalook.search.chance import Samples
+from adalook.search.result import SearchResult
+from adalook.search.rules.base import DepthRule, LevelView
+from adalook.search.search import Budget, Root, search_many
+from adalook.search.workers.base import Expander, make_expander
+from adalook.simulators.base import Observations, Simulator
+from adalook.simulators.make import make_simulator
+
+DEEPEST_TREE = 64
+"""What a budget alone may reach; where paths merge, depth is cheap."""
+DEFAULT_NODES = 200
+"""Steps that a decision may simulate if neither a depth nor a budget is given."""
+CALIBRATION_STEPS = 300
+"""Decisions of the agent on which the spread of its errors is measured."""
+DEFAULT_DISCOUNT = 0.99
+
+ActionValues = Callable[[Observations], FloatArray]
+"""(n, *observation_shape) -> Q (n, A), or V (n,)."""
+
+
+@dataclass(frozen=True)
+class ErrorSpread:
+    """The spread of a value function's one-step errors, in the units of its values."""
+
+    own: float
+    """σ_o: for the agent's own actions."""
+    others: float
+    """σ_e: for all other actions."""
+
+    def penalty(self, depth: int, discount: float, num_actions: int) -> float:
+        """Return the lead that an action which is not the agent's own must have at a depth.
+
+        >>> ErrorSpread(own=0.5, others=1.0).penalty(2, 1.0, num_actions=4)  # √(2 log 4) (√2 − 0.5)
+        1.522...
+        """
+        spread = self.others * math.sqrt(depth) - self.own * math.sqrt(depth - 1)
+        return max(0.0, discount**depth * math.sqrt(2.0 * math.log(num_actions)) * spread)
+
+
+@dataclass(frozen=True, eq=False)
+class UntilClear(DepthRule):
+    """Look deeper while the best first action leads by less than errors of the leaves can explain."""
+
+    max_depth: int
+    discount: float
+    spread: ErrorSpread
+
+    def distances(self, view: LevelView) -> FloatArray:
+        """Return the lead (n,) of the best first action; infinite where there is one action."""
+        if view.action_values.shape[1] == 1:
+            return np.full(len(view.values), np.inf)
+        second, best = np.partition(view.action_values, -2, axis=1)[:, -2:].T
+        return np.asarray(best - second)
+
+    def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
+        """Return which trees (n,) grow by another level."""
+        return np.asarray(distances < 2.0 * self.discount**view.depth * self.spread.others)
+
+
+class Lookahead:
+    """A trained Q or value function, played with tree search at decision time.
+
+    Args:
+        model: a Stable-Baselines3 model with a Q-network or a value network, a torch module, an agent of adalook, or a
+            function of observations (n, *shape) that returns Q (n, A) or V (n,).
+        env: the environment that is played: your own Gymnasium environment, whose current state `predict` reads; or
+            whatever `al.make_simulator` takes.
+        depth: steps to look ahead at most; None: as far as the budget goes.
+        nodes: steps that a decision may simulate; None: no limit (200 if there is neither a depth nor a time).
+        seconds: what a decision may take, likewise.
+        adaptive: stop earlier once the choice is clear; otherwise the tree always grows to its limits.
+        samples: futures drawn where chance decides, see `search`.
+        discount: γ; None takes the model's own, or 0.99.
+        correction: the leaf correction: True measures it, False leaves it out, an `ErrorSpread` gives it.
+        workers: processes that step the nodes; 0: none but this one.
+        seed: of the trees' own randomness, and of the episodes on which the correction is measured.
+
+    >>> import gymnasium
+    >>> env = gymnasium.make("CartPole-v1")
+    >>> def upright(observations):
+    ...     return -np.abs(observations[:, 2])
+    >>> agent = Lookahead(upright, env, depth=3)
+    >>> observation, _ = env.reset(seed=0)
+    >>> action, _ = agent.predict(observation)
+    >>> observation, *_ = env.step(action)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        env: Any,
+        *,
+        depth: int | None = None,
+        nodes: int | None = None,
+        seconds: float | None = None,
+        adaptive: bool = True,
+        samples: int | Samples | None = None,
+        discount: float | None = None,
+        correction: bool | ErrorSpread = True,
+        workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if depth is None and nodes is None and seconds is None:
+            nodes = DEFAULT_NODES
+        depth = DEEPEST_TREE if depth is None else validation.integer(1).validate("depth", depth)
+        self.sim = make_simulator(env)
+        self._env = env
+        self.seed: int = validation.integer(0).validate("the seed", seed)
+        if discount is None:
+            discount = float(getattr(model, "gamma", DEFAULT_DISCOUNT))
+        self.discount: float = validation.fraction_above_zero.validate("the discount", discount)
+        self._function = value_function(model, self.sim)
+        self._policy = _own_policy(model)
+        self._budget, self._samples, self._workers = Budget(nodes, seconds), samples, workers
+        self._expander: Expander | None = None
+        self._rng = np.random.default_rng(self.seed)
+        self._rule: DepthRule = UntilClear(depth, self.discount, ErrorSpread(np.inf, np.inf))
+        if isinstance(correction, ErrorSpread):
+            self.spread = correction
+        elif correction or adaptive:
+            self.spread = self._measured_spread()
+        else:
+            self.spread = ErrorSpread(0.0, 0.0)
+        self._corrects = correction is not False
+        if adaptive:
+            self._rule = UntilClear(depth, self.discount, self.spread)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, None]:
+        """Return the action in the current state of the environment, and None, as Stable-Baselines3 does.
+
+        Args:
+            observation: what the environment that this was made with shows right now, alone or as a batch of one; or a
+                simulator.
+            state: ignored, there for code that was written for Stable-Baselines3.
+            episode_start: ignored, likewise.
+            deterministic: ignored: the tree's choice is never random.
+        """
+        del state, episode_start, deterministic
+        if isinstance(observation, Simulator):
+            return self.search(observation).action, None
+        load = getattr(self.sim, "load_env", None)
+        if load is None or isinstance(self._env, str | Simulator):
+            raise ArgumentError(
+                "an observation alone cannot be searched",
+                expected="a simulator, or the observation of a Gymnasium environment that Lookahead was made with",
+                remedy="make it from the environment you step: al.Lookahead(model, env)",
+            )
+        array = np.asarray(observation)
+        batch = array.shape == (1, *self.sim.observation_shape) and array.shape != self.sim.observation_shape
+        load(self._env, array[0] if batch else observation)
+        action = self.search(self.sim).action
+        return (np.array([action]) if batch else action), None
+
+    def search(self, sim: Simulator) -> SearchResult:
+        """Return the search from the live state of a simulator, its last level corrected."""
+        root = Root.of(sim)
+        return self._searched([root], [int(self._rng.integers(2**62))])[0]
+
+    def decide(
+        self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
+    ) -> list[Decision]:
+        """Return one decision for each of n environments, see `learning.acting.Actor`."""
+        roots = [Root(env.save(), observation) for env, observation in zip(envs, observations, strict=True)]
+        results = self._searched(roots, seeds.tolist())
+        return [
+            Decision(result.action if other == NO_ACTION else other, result.depth, nodes=result.nodes)
+            for result, other in zip(results, random_actions.tolist(), strict=True)
+        ]
+
+    def evaluate(
+        self,
+        episodes: int = 10,
+        *,
+        num_envs: int = 1,
+        max_episode_steps: int = 10_000,
+        seed: int = 0,
+        watcher: Watcher | None = None,
+    ) -> Evaluation:
+        """Play episodes in environments of their own; budgets of time are for all `num_envs` that play together."""
+        return evaluate(
+            self,
+            self.sim,
+            episodes=episodes,
+            num_envs=num_envs,
+            epsilon=0.0,
+            max_episode_steps=max_episode_steps,
+            seed=seed,
+            watcher=watcher,
+        )
+
+    def close(self) -> None:
+        """End worker processes, if there are any."""
+        if self._expander is not None:
+            self._expander.close()
+            self._expander = None
+
+    def _searched(self, roots: Sequence[Root], seeds: Sequence[int]) -> list[SearchResult]:
+        """Search some roots and correct the values of their first actions."""
+        if self._expander is None:
+            self._expander = make_expander(self.sim, self._workers)
+        results = search_many(
+            self.sim,
+            roots,
+            self._leaf_values,
+            self._rule,
+            discount=self.discount,
+            seed=list(seeds),
+            samples=self._samples,
+            budget=self._budget,
+            expander=self._expander,
+        )
+        if not self._corrects or not (self.spread.own or self.spread.others):
+            return results
+        own = self._own_actions(np.stack([root.observation for root in roots]), results)
+        return [self._corrected(result, action) for result, action in zip(results, own, strict=True)]
+
+    def _corrected(self, result: SearchResult, own: int) -> SearchResult:
+        """Return a result in which actions other than the agent's own have paid for their leaves' optimism."""
+        last = result.levels[-1]
+        values = last.action_values - self.spread.penalty(last.depth, self.discount, self.sim.num_actions)
+        values[own] = last.action_values[own]
+        path = result.path if int(values.argmax()) == result.action else (int(values.argmax()),)
+        return replace(result, levels=(*result.levels[:-1], replace(last, action_values=values)), path=path)
+
+    def _own_actions(self, observations: Observations, results: Sequence[SearchResult]) -> list[int]:
+        """Return what the agent would do by itself; for a bare value function that is the best at depth 1."""
+        if self._policy is not None:
+            return [int(action) for action in np.asarray(self._policy(observations)).reshape(-1)]
+        values = self._function(observations)
+        if values.ndim == 2:
+            return [int(action) for action in values.argmax(axis=1)]
+        return [int(result.levels[0].action_values.argmax()) for result in results]
+
+    def _leaf_values(self, observations: Observations, depth: int) -> FloatArray:
+        values = self._function(observations)
+        return values if values.ndim == 1 else values.max(axis=1)
+
+    def _measured_spread(self) -> ErrorSpread:
+        """Return the spread of one-step errors along episodes that the agent plays in a clone, by itself."""
+        env, rng = self.sim.clone(), np.random.default_rng([self.seed, 1])
+        observation = env.reset(seed=int(rng.integers(2**31)))
+        own: list[float] = []
+        others: list[float] = []
+        actions = list(range(env.num_actions))
+        for step in range(CALIBRATION_STEPS):
+            root = env.reseed(env.save(), int(rng.integers(2**62)))
+            children = env.expand([root] * len(actions), actions)
+            after = np.where(children.terminated, 0.0, self._leaf_values(children.observations, 1))
+            targets = children.rewards + self.discount * after
+            values = self._function(observation[None])
+            estimates = values[0] if values.ndim == 2 else np.full(len(actions), values[0])
+            action = int(targets.argmax() if values.ndim == 1 else estimates.argmax())
+            if self._policy is not None:
+                action = int(np.asarray(self._policy(observation[None])).reshape(-1)[0])
+            errors = estimates - targets
+            if values.ndim == 2:
+                errors = errors - errors.mean()
+            own.append(float(errors[action]))
+            if values.ndim == 2:
+                others.extend(float(error) for a, error in enumerate(errors) if a != action)
+            # Now and then something else, so that errors are not those of one rut.
+            transition = env.step(action if step % 10 else int(rng.integers(len(actions))))
+            observation = env.reset() if transition.episode_over else transition.observation
+        env.close()
+        spread = float(np.std(own))
+        return ErrorSpread(spread, float(np.std(others)) if others else spread)
+
+
+def value_function(model: Any, sim: Simulator) -> ActionValues:
+    """Return what a model says of observations as a function (n, *shape) -> Q (n, A) or V (n,), checked.
+
+    >>> import adalook as al
+    >>> sim = al.make_simulator("CartPole-v1")
+    >>> value_function(lambda observations: observations[:, 0], sim)(np.zeros((3, 4), np.float32))
+    array([0., 0., 0.])
+    """
+    raw = _raw_function(model)
+
+    def checked(observations: Observations) -> FloatArray:
+        values = np.asarray(raw(observations), np.float64)
+        count = len(observations)
+        if values.shape == (count, 1) and sim.num_actions != 1:
+            values = values[:, 0]
+        if values.shape not in ((count,), (count, sim.num_actions)):
+            raise ArgumentError(
+                "the model does not value observations",
+                expected=f"({count}, {sim.num_actions}) values of actions, or ({count},) of states",
+                got=values.shape,
+            )
+        return values
+
+    return checked
+
+
+def _raw_function(model: Any) -> Callable[[Observations], Any]:
+    """Return what values observations: by what a model has, not by its class, so that no library must be there."""
+    if hasattr(model, "q_function") and hasattr(model, "heads"):  # an agent of ours
+        return lambda observations: model.q_function.action_values(observations, model.heads[0])
+    policy = getattr(model, "policy", None)
+    if policy is not None and hasattr(policy, "obs_to_tensor"):  # Stable-Baselines3
+        return _stable_baselines(model, policy)
+    if hasattr(model, "parameters") and callable(model):
+        return _torch_module(model)
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    raise ArgumentError(
+        "this is no model that can value observations",
+        expected="a Stable-Baselines3 model, a torch module, an agent of adalook, or a function",
+        got=type(model).__name__,
+    )
+
+
+def _stable_baselines(model: Any, policy: Any) -> Callable[[Observations], Any]:
+    import torch
+
+    network = getattr(model, "q_net", None)
+    if network is None and not hasattr(policy, "predict_values"):
+        raise ArgumentError(
+            f"{type(model).__name__} has neither a Q-network nor a value network for single states",
+            expected="DQN, PPO, A2C or another model with q_net or policy.predict_values",
+        )
+
+    def values(observations: Observations) -> Any:
+        policy.set_training_mode(False)
+        with torch.inference_mode():
+            tensor, _ = policy.obs_to_tensor(observations)
+            return (policy.predict_values(tensor) if network is None else network(tensor)).cpu().numpy()
+
+    return values
+
+
+def _torch_module(module: Any) -> Callable[[Observations], Any]:
+    import torch
+
+    parameter = next(iter(module.parameters()), None)
+    device = torch.device("cpu") if parameter is None else parameter.device
+
+    def values(observations: Observations) -> Any:
+        training = module.training
+        module.eval()
+        try:
+            with torch.inference_mode():
+                return module(torch.as_tensor(observations, dtype=torch.float32, device=device)).cpu().numpy()
+        finally:
+            module.train(training)
+
+    return values
+
+
+def _own_policy(model: Any) -> Callable[[Observations], Any] | None:
+    """Return how a model acts by itself; None for one that takes the maximum of its Q-function."""
+    policy = getattr(model, "policy", None)
+    if policy is None or not hasattr(policy, "obs_to_tensor") or getattr(model, "q_net", None) is not None:
+        return None
+    return lambda observations: model.predict(observations, deterministic=True)[0]
