@@ -70,7 +70,7 @@ def test_table_and_figure(tmp_path, capsys, env):
 
 @pytest.mark.parametrize("make", [lambda: make_simulator("MinAtar/Seaquest-v1", sticky=0.5), garnet])
 def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
-    command = SearchCommand("an env", depth=3, discount=0.9, states=8, every=7)
+    command = SearchCommand("an env", depth=3, discount=0.9, states=8, every=7, samples=1)
     for searched in command.search_along(make(), *command.make_rule()):
         result = searched.result
         np.testing.assert_array_equal(searched.path[-1], result.leaf().observation)

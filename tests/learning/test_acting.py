@@ -22,6 +22,7 @@ def tree_env(start: int = 0) -> Simulator:
     rewards = np.zeros((7, 2))
     rewards[0] = 0.0, 1.0
     rewards[1] = 0.0, 8.0
+    rewards[3:] = 1.0  # what pays for ever is no terminal state
     env = TabularSimulator(al.MDP(rewards, successors, DISCOUNT), start=start)
     env.reset(seed=0)
     return env
