@@ -154,7 +154,7 @@ class _Steps:
     rewards: FloatArray
     terminated: BoolArray
     observations: Observations
-    """(n, *observation_shape), overwritten when the next are requested"""
+    """(n, *observation_shape); those of drawn futures are overwritten when the next are requested"""
     handles: Sequence[Handle]
     """(n,); empty for leaves"""
     keys: Sequence[bytes]
@@ -341,12 +341,15 @@ class _ExpectationTrees:
         deadline = math.inf if depth == 1 else self._deadline
         sim = self._options.sim
         store = DistinctObservations(sim.observation_shape, sim.observation_dtype)
-        parts: list[tuple[_Steps, IntArray]] = []
+        parts: list[_Steps] = []
+        rows: list[IntArray] = []
         begin = time.perf_counter()
         complete = True
         with contextlib.closing(expansion.steps(handles, seeds, depth == self._options.rule.max_depth)) as batches:
             for steps in batches:
-                parts.append((dataclasses.replace(steps, observations=store.rows[:0]), store.add(steps.observations)))
+                parts.append(steps)
+                if expansion.futures:
+                    rows.append(store.add(steps.observations))
                 if time.perf_counter() > deadline:
                     complete = False
                     break
@@ -357,23 +360,29 @@ class _ExpectationTrees:
         above.expanded[chosen] = True
         counts = np.bincount(owners, minlength=len(self._roots))
         self._nodes += counts * expansion.steps_per_node
-        return self._linked(above, chosen, parts, store)
+        return self._linked(above, chosen, parts, np.concatenate(rows) if rows else None, store)
 
     def _linked(
-        self, above: _Nodes, chosen: IntArray, parts: Sequence[tuple[_Steps, IntArray]], store: DistinctObservations
+        self,
+        above: _Nodes,
+        chosen: IntArray,
+        parts: Sequence[_Steps],
+        rows: IntArray | None,
+        store: DistinctObservations,
     ) -> _Nodes:
-        """Return the level that some steps lead to, equal nodes merged."""
+        """Return the level that some steps lead to, equal nodes merged.
+
+        `rows` says where `store` has the observations of the steps; None: they are still to be put there.
+        """
         count = self._num_actions
-        order = np.argsort(np.concatenate([steps.order for steps, _ in parts]), kind="stable")
+        order = np.argsort(np.concatenate([steps.order for steps in parts]), kind="stable")
 
         def gathered(name: str) -> np.ndarray:
-            return np.concatenate([getattr(steps, name) for steps, _ in parts])[order]
+            return np.concatenate([getattr(steps, name) for steps in parts])[order]
 
-        rows = np.concatenate([found for _, found in parts])[order]
         parents, terminated = chosen[gathered("parents")], gathered("terminated")
         owners = above.roots[parents]
-        keys = [key for steps, _ in parts for key in steps.keys]
-        handles = [handle for steps, _ in parts for handle in steps.handles]
+        keys = [key for steps in parts for key in steps.keys]
         if keys:
             index: dict[tuple[int, bytes, bool], int] = {}
             identities = zip(owners.tolist(), [keys[i] for i in order.tolist()], terminated.tolist(), strict=True)
@@ -381,6 +390,10 @@ class _ExpectationTrees:
             first = np.unique(children, return_index=True)[1]
         else:
             children = first = np.arange(len(order))
+        if rows is None:
+            shown = store.add(gathered("observations")[first])
+        else:
+            shown = rows[order[first]]
         paths, places = [0] * len(first), parents.tolist()
         for place, child in zip(places, children.tolist(), strict=True):
             paths[child] += above.paths[place]
@@ -389,10 +402,10 @@ class _ExpectationTrees:
         probabilities = gathered("probabilities")
         return _Nodes(
             owners[first],
-            [handles[i] for i in order[first].tolist()] if handles else [None] * len(first),
+            _taken([steps.handles for steps in parts], order[first]),
             terminated[first],
             store.rows,
-            rows[first],
+            shown,
             paths,
             pairs,
             np.searchsorted(pairs, np.arange(len(above.roots) * count + 1)),
@@ -404,10 +417,10 @@ class _ExpectationTrees:
             np.zeros(len(first), bool),
         )
 
-    def _give_up(self, chosen: IntArray, parts: Sequence[tuple[_Steps, IntArray]]) -> None:
+    def _give_up(self, chosen: IntArray, parts: Sequence[_Steps]) -> None:
         """Count the steps of a level that is not complete, and the time spent on it."""
         above = self._levels[-1]
-        taken = chosen[np.concatenate([steps.parents for steps, _ in parts])]
+        taken = chosen[np.concatenate([steps.parents for steps in parts])]
         self._nodes += np.bincount(above.roots[taken], minlength=len(self._roots))
         for node in taken.tolist():
             self._tree_nodes[int(above.roots[node])] += above.paths[node]
@@ -617,6 +630,17 @@ class _DrawnLeaves:
     def paths_of(self, i: int) -> tuple[IntArray, list[int]]:
         """Return the paths (A, depth) of root number i, and how long each is."""
         return self.paths[i], self.steps[i].tolist()
+
+
+def _taken(parts: Sequence[Sequence[Handle]], places: IntArray) -> list[Handle]:
+    """Return the handles at some places of several sequences, one after the other; None where leaves have none."""
+    if not len(parts[0]):
+        return [None] * len(places)
+    starts = np.cumsum([0, *map(len, parts)])
+    owners = np.searchsorted(starts, places, side="right") - 1
+    return [
+        parts[owner][place] for owner, place in zip(owners.tolist(), (places - starts[owners]).tolist(), strict=True)
+    ]
 
 
 def _quantiles(nodes: _Nodes, pairs: IntArray, shares: FloatArray) -> IntArray:

@@ -51,6 +51,27 @@ class GymState(NamedTuple):
     """The name of the environment."""
 
 
+class _TableStates(Sequence[GymState]):
+    """The successors that a transition table lists, each made when it is asked for: most merge with others."""
+
+    def __init__(
+        self,
+        sim: GymSimulator,
+        states: Sequence[GymState],
+        actions: Sequence[int],
+        pairs: Sequence[int],
+        numbers: Sequence[int],
+    ) -> None:
+        self._sim, self._states, self._actions, self._pairs, self._numbers = sim, states, actions, pairs, numbers
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __getitem__(self, index: Any) -> Any:
+        pair = self._pairs[index]
+        return self._sim.moved(self._states[pair], self._actions[pair], self._numbers[index])
+
+
 class GymSimulator(Simulator):
     """A simulator of a Gymnasium environment.
 
@@ -207,29 +228,31 @@ class GymSimulator(Simulator):
         assert self._table is not None
         check_actions(actions, self.num_actions)
         check_states(states, GymState, self._name)
-        pairs, listed, children = [], [], []
-        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-            played = self._first_action + int(action)
-            (attributes,) = state.snapshot.layers
-            for outcome in self._table[int(attributes["s"])][played]:
-                pairs.append(i)
-                listed.append(outcome)
-                layers = ({**attributes, "s": outcome[1], "lastaction": played},)
-                snapshot = state.snapshot._replace(layers=layers)
-                array = self._array(outcome[1])
-                children.append(GymState(snapshot, array, state.elapsed + 1, state.randomness, self._name))
-        probabilities, numbers, rewards, terminated = zip(*listed, strict=True)
+        listed = [
+            (i, *outcome)
+            for i, (state, action) in enumerate(zip(states, actions, strict=True))
+            for outcome in self._table[int(state.snapshot.layers[0]["s"])][self._first_action + int(action)]
+        ]
+        pairs, probabilities, numbers, rewards, terminated = zip(*listed, strict=True)
+        successors = np.array(numbers, np.int64)
         return Outcomes(
             np.array(pairs, np.intp),
             np.array(probabilities, np.float64),
             Children(
-                children,
-                np.stack([child.observation for child in children]),
+                _TableStates(self, states, actions, pairs, numbers),  # type: ignore[arg-type]
+                successors.astype(self.observation_dtype).reshape(-1, *self.observation_shape),
                 np.array(rewards, np.float64),
                 np.array(terminated, bool),
                 [int(number).to_bytes(8, "little") for number in numbers],
             ),
         )
+
+    def moved(self, state: GymState, action: int, number: int) -> GymState:
+        """Return the state that an action leads to by one outcome of the transition table."""
+        (attributes,) = state.snapshot.layers
+        layers = ({**attributes, "s": number, "lastaction": self._first_action + int(action)},)
+        array = self._array(number)
+        return GymState(state.snapshot._replace(layers=layers), array, state.elapsed + 1, state.randomness, self._name)
 
     def key(self, state: GymState) -> bytes:
         """Return all attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
