@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 
@@ -17,7 +17,7 @@ class Toy(Method):
 
     depth: int
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         look.deepen(self.depth - 1)
         return Step(look.values, look.actions)
 

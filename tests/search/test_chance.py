@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.search import Budget, FixedDepth, GapDepth, Root, Samples, SearchStatus, WorkerPool, search, search_many
+from adalook.search import Budget, FixedDepth, GapDepth, Root, Sampling, SearchStatus, WorkerPool, search, search_many
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
 from tests.search.reference import assert_same, hashed_values, roots_along
@@ -116,7 +116,7 @@ def test_samples_approach_the_expectation_and_their_error_is_known():
     errors = []
     for count in (4, 64, 1024):
         result = search(
-            sim, root, values_by_number(values), FixedDepth(2), discount=DISCOUNT, samples=Samples(count, count)
+            sim, root, values_by_number(values), FixedDepth(2), discount=DISCOUNT, samples=Sampling(count, count)
         )
         errors.append(np.abs(result.action_values - expected).max())
         best = result.action
@@ -139,7 +139,7 @@ def test_more_futures_are_drawn_where_the_choice_is_close():
         def drawn(observations, depth):
             return values[observations[:, 0]]
 
-        result = search(sim, Root.of(sim), drawn, FixedDepth(1), discount=0.9, samples=Samples(4, 16), seed=3)
+        result = search(sim, Root.of(sim), drawn, FixedDepth(1), discount=0.9, samples=Sampling(4, 16), seed=3)
         assert result.levels[-1].samples.shape == (2, 4 if lead else most) or not result.close
         np.testing.assert_allclose(result.action_values, result.levels[-1].samples.mean(axis=1))
         assert result.nodes == 2 * result.levels[-1].samples.shape[1]
@@ -200,7 +200,7 @@ def test_minatar_equals_plain_recursion_over_the_same_futures(game, depth):
 
     for root in roots_along(sim, 3, 9):
         result = search(
-            sim, root, hashed_values, FixedDepth(depth), discount=discount, seed=seed, samples=Samples(count, count)
+            sim, root, hashed_values, FixedDepth(depth), discount=discount, seed=seed, samples=Sampling(count, count)
         )
         np.testing.assert_allclose(result.action_values, value(root.state, 1), rtol=1e-12, atol=1e-12)
 
@@ -255,7 +255,7 @@ def test_a_beam_expands_the_likeliest_nodes_and_a_wide_one_all():
 def test_budgets_bind():
     sim = MinAtarSimulator("Asterix")
     (root,) = roots_along(sim, 1, 9)
-    for samples in (Samples(4, 4), Samples(4, 400)):
+    for samples in (Sampling(4, 4), Sampling(4, 400)):
         result = search(
             sim, root, hashed_values, FixedDepth(6), discount=0.9, samples=samples, budget=Budget(nodes=500)
         )

@@ -27,9 +27,9 @@ import numpy as np
 from adalook import _validation as validation
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ArgumentError
-from adalook.learning.acting import NO_ACTION, Decision
+from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
-from adalook.search.chance import Samples
+from adalook.search.chance import Sampling
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView
 from adalook.search.search import Budget, Root, search_many
@@ -88,7 +88,7 @@ class UntilClear(DepthRule):
         return np.asarray(distances < 2.0 * self.discount**view.depth * self.spread.others)
 
 
-class Lookahead:
+class Lookahead(Actor):
     """A trained Q or value function, played with tree search at decision time.
 
     Args:
@@ -125,7 +125,7 @@ class Lookahead:
         nodes: int | None = None,
         seconds: float | None = None,
         adaptive: bool = True,
-        samples: int | Samples | None = None,
+        samples: int | Sampling | None = None,
         discount: float | None = None,
         correction: bool | ErrorSpread = True,
         workers: int = 0,

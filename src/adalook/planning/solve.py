@@ -29,7 +29,7 @@ from adalook.planning.certificate import from_residual, loss_bound, rounding_bou
 from adalook.planning.checks import checked_policy
 from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
 from adalook.planning.lookahead import kernels
-from adalook.planning.lookahead.levels import Backup, Lookahead, Residual, Searched, backup
+from adalook.planning.lookahead.levels import Backup, LookaheadLevels, Residual, Searched, backup
 from adalook.planning.progress import ProgressLine
 from adalook.planning.queries import EvaluationQueries, LookaheadQueries, Queries, QueryCounter
 from adalook.planning.rules.auto import Auto
@@ -189,8 +189,8 @@ class _Loop:
         error = (max(first.residual.own_high, -first.residual.own_low) + rounding) / keep if evaluation.exact else 0.0
         switch_tol = 2.0 * error + rounding
 
-        def look(start: Backup) -> Lookahead:
-            return Lookahead(
+        def look(start: Backup) -> LookaheadLevels:
+            return LookaheadLevels(
                 mdp,
                 evaluation.values,
                 policy,
@@ -297,7 +297,7 @@ def published(array: IntOrFloatArray) -> IntOrFloatArray:
     return view
 
 
-def _complete(step: Step, look: Lookahead) -> tuple[Step, Searched]:
+def _complete(step: Step, look: LookaheadLevels) -> tuple[Step, Searched]:
     """Return a named step and what was searched for it: as the rule says, otherwise as the lookahead did."""
     if step.depth is None and step.roots is None:
         searched = look.searched

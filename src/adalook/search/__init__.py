@@ -3,7 +3,7 @@
 from adalook.search import FixedDepth, Root, search
 """
 
-from adalook.search.chance import Samples as Samples
+from adalook.search.chance import Sampling as Sampling
 from adalook.search.result import Leaf as Leaf
 from adalook.search.result import Level as Level
 from adalook.search.result import SearchResult as SearchResult

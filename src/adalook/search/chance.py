@@ -6,7 +6,7 @@ so that with V at the leaves a tree of depth h is T^h V. Where the simulator lis
 expectation is over all of them. Otherwise it is over K futures that are drawn for each (node, action): sparse sampling
 (Kearns, Mansour & Ng 2002). All nodes of one depth draw with the same K seeds (common random numbers), so what chance
 does to all actions alike cancels in their differences. Where the best action leads by less than two standard errors of
-the difference, further trees with other seeds are grown and their values averaged (`Samples.at_most`).
+the difference, further trees with other seeds are grown and their values averaged (`Sampling.at_most`).
 
 Nodes of one depth are merged as elsewhere. The leaf of a first action is *drawn*: chance moves by its probabilities,
 decisions take the best action. Its return + γ^depth V is therefore an unbiased sample of the action's value, which is
@@ -43,11 +43,11 @@ _FURTHER_TREES, _LEAVES = 2**32, 2**33
 
 
 @dataclass(frozen=True)
-class Samples:
+class Sampling:
     """The number of futures that are drawn for each (node, action) of a stochastic simulator.
 
-    >>> Samples(2)
-    Samples(count=2, at_most=8)
+    >>> Sampling(2)
+    Sampling(count=2, at_most=8)
     """
 
     count: int = 4
@@ -57,24 +57,24 @@ class Samples:
 
     def __post_init__(self) -> None:
         integer(min=1).validate("the number of samples", self.count)
-        integer(min=0).validate("at_most of Samples", self.at_most)
+        integer(min=0).validate("at_most of Sampling", self.at_most)
         if self.at_most == 0:
             object.__setattr__(self, "at_most", 4 * self.count)
         if self.at_most < self.count:
-            raise ArgumentError("Samples: at_most is less than count", expected=f"{self.count}", got=self.at_most)
+            raise ArgumentError("Sampling: at_most is less than count", expected=f"{self.count}", got=self.at_most)
 
 
-def expand_samples(sim: Simulator, samples: int | Samples | None) -> Samples | None:
+def sampling_of(sim: Simulator, samples: int | Sampling | None) -> Sampling | None:
     """Return the samples that an argument of `search` stands for; None where outcomes are listed."""
-    if isinstance(samples, Samples):
+    if isinstance(samples, Sampling):
         return samples
     if samples is not None:
-        return Samples(integer(min=1).validate("samples", samples))
-    return None if sim.lists_outcomes else Samples()
+        return Sampling(integer(min=1).validate("samples", samples))
+    return None if sim.lists_outcomes else Sampling()
 
 
 def search_under_chance(
-    options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], samples: Samples | None, expander: Expander
+    options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], samples: Sampling | None, expander: Expander
 ) -> list[SearchResult]:
     """Look ahead from many roots, taking expectations; `samples` None lists outcomes instead of drawing them."""
     deadline = math.inf if options.budget.seconds is None else time.perf_counter() + options.budget.seconds
@@ -98,11 +98,11 @@ def _grown(
     options: SearchOptions,
     roots: Sequence[Root],
     seeds: Sequence[int],
-    samples: Samples | None,
+    samples: Sampling | None,
     expander: Expander,
     deadline: float,
 ) -> _ExpectationTrees:
-    expansion: _Expansion
+    expansion: _StepSource
     if samples is None:
         expansion = _AllOutcomes(options.sim)
     else:
@@ -234,7 +234,7 @@ class _DrawnFutures:
                 )
 
 
-_Expansion = _AllOutcomes | _DrawnFutures
+_StepSource = _AllOutcomes | _DrawnFutures
 
 
 @dataclass(eq=False)
@@ -311,7 +311,7 @@ class _ExpectationTrees:
         self._nodes: IntArray = np.zeros(len(roots), np.int64)
         self._nodes_before: IntArray = np.zeros(len(roots), np.int64)
 
-    def grow(self, expansion: _Expansion, states: Sequence[State]) -> None:
+    def grow(self, expansion: _StepSource, states: Sequence[State]) -> None:
         """Add level after level, until no tree grows any more."""
         rule, options = self._options.rule, self._options
         self._references = checked_references(rule.reference(self._observations, options.value_fn), len(states))
@@ -330,7 +330,7 @@ class _ExpectationTrees:
                 return
             expansion.keep([nodes.handles[node] for node in chosen.tolist()])
 
-    def _expand(self, expansion: _Expansion, chosen: IntArray, depth: int) -> _Nodes | None:
+    def _expand(self, expansion: _StepSource, chosen: IntArray, depth: int) -> _Nodes | None:
         """Return the next level and count its steps, or None if time ran out before it was complete."""
         above = self._levels[-1]
         handles = [above.handles[node] for node in chosen.tolist()]
@@ -430,7 +430,7 @@ class _ExpectationTrees:
         for root in growing.tolist():
             self._given_up[root] = seconds
 
-    def _evaluate(self, nodes: _Nodes, depth: int, expansion: _Expansion) -> IntArray:
+    def _evaluate(self, nodes: _Nodes, depth: int, expansion: _StepSource) -> IntArray:
         """Evaluate a level, record it, and ask the rule; returns which of its nodes are expanded next."""
         options, rule = self._options, self._options.rule
         begin = time.perf_counter()

@@ -45,7 +45,7 @@ from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpan
 from adalook.simulators.base import Simulator, State
 
 if TYPE_CHECKING:
-    from adalook.search.chance import Samples
+    from adalook.search.chance import Sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def search(
     *,
     discount: float,
     seed: int = 0,
-    samples: int | Samples | None = None,
+    samples: int | Sampling | None = None,
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
@@ -117,7 +117,7 @@ def search(
         discount: γ in (0, 1], for each step.
         seed: of the tree's own randomness, if the simulator is stochastic.
         samples: futures drawn for each (node, action) of a stochastic simulator, more of them where the choice is close
-            (`Samples`). None: the expectation over all outcomes where the simulator lists them, else `Samples()`.
+            (`Sampling`). None: the expectation over all outcomes where the simulator lists them, else `Sampling()`.
             1: no expectation at all, the best path in one drawn future.
         width: expand at most so many nodes of a level; None: all.
         budget: of nodes and time; None: no limit.
@@ -158,7 +158,7 @@ def search_many(
     *,
     discount: float,
     seed: int | Sequence[int] = 0,
-    samples: int | Samples | None = None,
+    samples: int | Sampling | None = None,
     width: int | None = None,
     budget: Budget | None = None,
     expander: Expander | None = None,
@@ -182,9 +182,9 @@ def search_many(
     expander = InProcessExpander(sim) if expander is None else expander
     try:
         if sim.stochastic and samples != 1:
-            from adalook.search.chance import expand_samples, search_under_chance
+            from adalook.search.chance import sampling_of, search_under_chance
 
-            return search_under_chance(options, roots, seeds, expand_samples(sim, samples), expander)
+            return search_under_chance(options, roots, seeds, sampling_of(sim, samples), expander)
         trees = _Trees(options, roots)
         trees.grow(expander, [sim.reseed(root.state, each) for root, each in zip(roots, seeds, strict=True)])
     finally:

@@ -107,7 +107,7 @@ def _same_everywhere(depth: int, num_states: int) -> IntArray:
     return np.ndarray(num_states, np.uint16, np.array([depth], np.uint16), strides=(0,))
 
 
-class Lookahead:
+class LookaheadLevels:
     """T^level v and the actions that attain it; starts at level 1, goes on by `deepen` or `wave`.
 
     Args:

@@ -17,7 +17,7 @@ from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 from adalook.planning.evaluation.base import EvaluatorFactory
 from adalook.planning.evaluation.chooser import WAYS, AdaptiveEvaluation
-from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 from adalook.planning.rules.wlpi import WLPI
@@ -51,7 +51,7 @@ class Auto(Method):
     def check(self, mdp: MDP) -> None:
         """Accept every model: there is no setting that could misfit."""
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         return self.rule.improve(look) if look.exact else Step(look.values, look.actions)
 
 

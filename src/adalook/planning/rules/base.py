@@ -13,7 +13,7 @@ from adalook.mdp.model import MDP
 from adalook.planning.checks import checked_state_values
 from adalook.planning.evaluation.base import EvaluatorFactory
 from adalook.planning.evaluation.chooser import ExactEvaluation
-from adalook.planning.lookahead.levels import MAX_LEVELS, Lookahead
+from adalook.planning.lookahead.levels import MAX_LEVELS, LookaheadLevels
 from adalook.planning.queries import LookaheadRoots
 
 lookahead_depth = integer(1, MAX_LEVELS)
@@ -23,7 +23,7 @@ lookahead_depth = integer(1, MAX_LEVELS)
 class Step(NamedTuple):
     """An improvement: values reached by lookahead, the new policy, and how it was found.
 
-    What is left out is what the `Lookahead` did, as a rule that makes no choice of its own returns it.
+    What is left out is what the `LookaheadLevels` did, as a rule that makes no choice of its own returns it.
     """
 
     values: FloatArray  # (S,)
@@ -61,7 +61,7 @@ class Method:
     def check(self, mdp: MDP) -> None:
         """Raise `ArgumentError` if the method does not fit the model; called once, before a solve."""
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         """Return a new policy, given the first level of lookahead; arrays of `look` are copied, not changed.
 
         Called in every pass. `look.exact` says whether the policy's values are known or only approximated.

@@ -10,7 +10,7 @@ from typing import Any
 
 from adalook._validation import parse_number
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
 
@@ -33,7 +33,7 @@ class HPI(Method):
     def name(self) -> str:
         return f"{self.depth}-PI"
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         look.deepen(self.depth - 1)
         return Step(look.values, look.actions)
 

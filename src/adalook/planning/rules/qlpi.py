@@ -18,7 +18,7 @@ import numpy as np
 from adalook._validation import fraction, integer, parse_number
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.queries import LookaheadRoots
 from adalook.planning.rules.base import PriorMethod, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
@@ -65,7 +65,7 @@ class QLPI(PriorMethod):
         """Return how many states a share buys; guarded so that a share of k/S buys k."""
         return min(num_states, math.ceil(share * num_states - 1e-9) + self.slack)
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         prior = self.prior_values
         values, actions = look.values.copy(), look.actions.copy()
         depth = np.ones(len(values), np.uint16)

@@ -16,7 +16,7 @@ import numpy as np
 from adalook._validation import non_negative, open_fraction, parse_number
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import MAX_LEVELS, Lookahead
+from adalook.planning.lookahead.levels import MAX_LEVELS, LookaheadLevels
 from adalook.planning.queries import LookaheadRoots
 from adalook.planning.rules.base import PriorMethod, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound, tree_nodes
@@ -57,7 +57,7 @@ class TLPI(PriorMethod):
             )
         return depth
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         prior = self.prior_values
         # On the chain, distances equal the threshold but for rounding: rounding must not decide.
         threshold = self.kappa * np.abs(prior - look.start).max() - self.beta + look.switch_tol

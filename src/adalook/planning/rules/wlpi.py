@@ -19,7 +19,7 @@ from typing import Any
 
 from adalook._validation import parse_number
 from adalook.mdp.model import MDP
-from adalook.planning.lookahead.levels import Lookahead
+from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step, lookahead_depth
 from adalook.planning.rules.spec import MethodGroup, MethodSpec, ObservedRun, TheoryBound
 
@@ -48,7 +48,7 @@ class WLPI(Method):
     def name(self) -> str:
         return "WLPI" if self.depth is None else f"WLPI({self.depth})"
 
-    def improve(self, look: Lookahead) -> Step:
+    def improve(self, look: LookaheadLevels) -> Step:
         if self.depth is not None:
             look.wave(self.depth - 1)
         elif look.raised_share <= MAX_FRONT:
