@@ -84,7 +84,7 @@ def test_a_simulator_follows_an_environment_that_is_stepped_elsewhere():
 def test_a_simulator_without_a_state_says_so():
     for sim in (al.make_simulator("CartPole-v1"), al.make_simulator(gymnasium.make("CartPole-v1"))):
         for use in (sim.observe, sim.save, lambda sim=sim: sim.step(0)):
-            with pytest.raises(SimulatorError, match="reset first"):
+            with pytest.raises(SimulatorError, match="Reset first"):
                 use()
         sim.reset(seed=0)
         sim.step(0)
@@ -101,5 +101,5 @@ def test_another_environment_is_refused():
     sim = al.make_simulator("CartPole-v1")
     env = gymnasium.make("MountainCar-v0")
     observation, _ = env.reset(seed=0)
-    with pytest.raises(ArgumentError, match="make the simulator from this environment"):
+    with pytest.raises(ArgumentError, match="Make the simulator from this environment"):
         sim.load_env(env, observation)
