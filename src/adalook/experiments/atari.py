@@ -1,8 +1,8 @@
 """The learning experiment on Atari: the paper's figures 6 and 7, twenty processor minutes for each run.
 
 The paper's agents, DQN with trees of depth 0 to 3 and QL-DQN, have the usual rules: four frames a step and clipped
-rewards. All agents have the same small network, since twenty minutes are short. Evaluations end after a fixed number of
-simulated steps: good players play for long, and deep trees are slow.
+rewards. All agents have the same small network, since twenty minutes are short, and episodes of at most 18,000 frames,
+five minutes of play. Evaluations end after a fixed number of simulated steps, too: deep trees are slow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def game(name: str) -> Game | None:
     env = f"ALE/{name}-v5"
     if env not in atari_ids():
         return None
-    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=150_000)
+    return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=300_000)
 
 
 def ours() -> Config:
@@ -38,7 +38,7 @@ def baseline() -> Config:
         life_loss_penalty=0.0,
         reward_scale="clip",
         frame_skip=4,
-        max_episode_steps=27_000,
+        max_episode_steps=4_500,
         stall_steps=2_700,
         epsilon_start=1.0,
         epsilon_end=0.05,
