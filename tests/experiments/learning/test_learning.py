@@ -120,6 +120,19 @@ def test_every_atari_game_can_be_trained_on() -> None:
         learning_experiment(ATARI, games=("Ping",))
 
 
+def test_search_alone_is_judged_untrained() -> None:
+    game = dataclasses.replace(ATARI.games["Tutankham"], final_episodes=1)
+    job = TrainingJob(ATARI, game, "search-alone", 0, 1_200.0)
+    assert job.definition()["seconds"] == 0.0
+    spec = dataclasses.replace(AGENTS["search-alone"], settings={"stage_nodes": 5, "max_episode_steps": 3})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(AGENTS, "search-alone", spec)
+        record = job.run().record
+    assert record["steps"] == 0
+    assert record["final"]["mean_episode_steps"] == 3
+    assert record["final"]["nodes_per_step"] == 5.0
+
+
 def test_the_papers_agents_play_by_the_usual_rules() -> None:
     for agent in ("depth0", "depth1", "depth2", "depth3", "ql-paper"):
         config = AGENTS[agent].config(ATARI)

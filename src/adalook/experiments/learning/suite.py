@@ -69,6 +69,10 @@ class AgentSpec:
     """False: takes part only if it is named."""
     ours: bool = False
     """Begins with the suite's settings for QL-DQN as this project has it, not with those of the paper's agents."""
+    learns: bool = True
+    """False: is judged untrained."""
+    evaluation_nodes: int | None = None
+    """Instead of the game's."""
 
     def config(self, suite: Suite) -> Config:
         """Return its settings for the games of a suite."""
@@ -86,8 +90,6 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
-NEVER = 10**9
-"""A number of steps that no run reaches."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 """By depth."""
 
@@ -115,7 +117,16 @@ AGENTS = {
     "every1": _every_action(1),
     "every2": _every_action(2),
     "every3": _every_action(3),
-    "search-alone": _ablation("search alone", learning_starts_steps=NEVER, epsilon_start=0.0, epsilon_end=0.0),
+    "search-alone": AgentSpec(
+        "search alone, 300 nodes",
+        LineStyle("#0072b2", (1.0, 2.0)),
+        None,
+        {"stage_nodes": 300, "deepest_tree": 1},
+        by_default=False,
+        ours=True,
+        learns=False,
+        evaluation_nodes=2_000_000,  # three episodes of five minutes
+    ),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "no-real-steps": _ablation("without real steps", learn_real_steps=False),
@@ -201,15 +212,21 @@ class TrainingJob:
 
         return JobResult(run_training_job(self))
 
+    @property
+    def evaluation_nodes(self) -> int | None:
+        """Simulated steps after which its evaluations end."""
+        spec = AGENTS.get(self.agent)
+        return self.game.evaluation_nodes if spec is None else spec.evaluation_nodes or self.game.evaluation_nodes
+
     def definition(self) -> JsonDict:
         """Return what its result depends on, but for the code, as JSON can hold it."""
         if self.agent == RANDOM:
             config = AGENTS["depth0"].config(self.suite).to_plain()
             return {"episodes": self.game.random_episodes, "config": config}
         agent = AGENTS[self.agent]
-        capped = {} if self.game.evaluation_nodes is None else {"evaluation_nodes": self.game.evaluation_nodes}
+        capped = {} if self.evaluation_nodes is None else {"evaluation_nodes": self.evaluation_nodes}
         return capped | {
-            "seconds": self.seconds,
+            "seconds": self.seconds if agent.learns else 0.0,
             "episodes": [self.game.interim_episodes, self.game.final_episodes],
             "depth": agent.depth,
             "config": agent.config(self.suite).to_plain(),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.experiments.learning.suite import AGENTS, RANDOM, Game, JsonDict, TrainingJob
+from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
 from adalook.learning.training import Round
@@ -77,7 +77,7 @@ class Timeline:
         }
 
 
-def judged(agent: Agent, game: Game, episodes: int, seed: int, epsilon: float = 0.0) -> JsonDict:
+def judged(agent: Agent, job: TrainingJob, episodes: int, epsilon: float = 0.0) -> JsonDict:
     """Evaluate an agent, and return the scores, depths, nodes and seconds as plain data."""
     began, nodes, ties = time.process_time(), 0, 0
 
@@ -87,7 +87,11 @@ def judged(agent: Agent, game: Game, episodes: int, seed: int, epsilon: float = 
         ties += decision.tied_actions > 1
 
     evaluation = agent.evaluate(
-        episodes, seed=EVALUATION_SEED + seed, epsilon=epsilon, max_nodes=game.evaluation_nodes, watcher=count
+        episodes,
+        seed=EVALUATION_SEED + job.seed,
+        epsilon=epsilon,
+        max_nodes=job.evaluation_nodes,
+        watcher=count,
     )
     decisions = sum(evaluation.depths.values())
     return {
@@ -144,13 +148,15 @@ def resident_bytes() -> int:
 def random_play(job: TrainingJob) -> JsonDict:
     """Return the score of random play, which others are normalised by."""
     agent = AGENTS["depth0"].make(job.suite, job.game, job.seed)
-    return {"final": judged(agent, job.game, job.game.random_episodes, job.seed, epsilon=1.0)}
+    return {"final": judged(agent, job, job.game.random_episodes, epsilon=1.0)}
 
 
 def train(job: TrainingJob) -> JsonDict:
     """Train for the job's seconds of processor time, judging on the way and at the end."""
-    spec, game, seconds = AGENTS[job.agent], job.game, job.seconds
-    spec.make(job.suite, game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS)
+    spec, game = AGENTS[job.agent], job.game
+    seconds = job.seconds if spec.learns else 0.0
+    if spec.learns:
+        spec.make(job.suite, game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS)
     agent = spec.make(job.suite, game, job.seed)
     timeline, samples = Timeline(seconds), Samples(agent, seconds)
     first_scores, last_scores = list[float](), deque[float](maxlen=SCORED_EPISODES)
@@ -158,6 +164,7 @@ def train(job: TrainingJob) -> JsonDict:
     due = deque(INTERIM if game.interim_episodes else ())
     cpu = wall = 0.0
     steps = 0
+    prior_finished = True
     rounds = agent.rounds()
     while cpu < seconds:
         cpu_before, wall_before = time.process_time(), time.perf_counter()
@@ -167,22 +174,23 @@ def train(job: TrainingJob) -> JsonDict:
         steps += len(done.decisions)
         timeline.add(done, cpu)
         samples.take_if_due(cpu)
-        if done.phase == "agent":
+        prior_finished = done.phase == "agent"
+        if prior_finished:
             scores = [episode.score for episode in done.episodes]
             first_scores += scores[: SCORED_EPISODES - len(first_scores)]
             last_scores.extend(scores)
         if due and cpu >= due[0] * seconds:
             due.popleft()
-            interim.append({"cpu_seconds": cpu, "steps": steps, **judged(agent, game, game.interim_episodes, job.seed)})
+            interim.append({"cpu_seconds": cpu, "steps": steps, **judged(agent, job, game.interim_episodes)})
     return {
         "cpu_seconds": cpu,
         "wall_seconds": wall,
         "steps": steps,
-        "prior_finished": done.phase == "agent",
+        "prior_finished": prior_finished,
         "first_training_score": float(np.mean(first_scores)) if first_scores else None,
         "last_training_score": float(np.mean(last_scores)) if last_scores else None,
         "interim": interim,
-        "final": judged(agent, game, game.final_episodes, job.seed) if game.final_episodes else None,
+        "final": judged(agent, job, game.final_episodes) if game.final_episodes else None,
         "timeline": timeline.to_plain(),
         "samples": samples.columns,
     }
