@@ -11,6 +11,9 @@ from .mdp.layout import Layout as Layout
 from .mdp.model import MDP as MDP
 from .planning import priors as priors
 from .planning.certificate import certify as certify
+from .planning.objectives.finite_horizon import FiniteHorizonSolution as FiniteHorizonSolution
+from .planning.objectives.policy_values import PolicyValues as PolicyValues
+from .planning.objectives.policy_values import evaluate as evaluate
 from .planning.rules.auto import Auto as Auto
 from .planning.rules.hpi import HPI as HPI
 from .planning.rules.mpi import ModifiedPolicyIteration as ModifiedPolicyIteration

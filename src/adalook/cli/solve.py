@@ -16,6 +16,8 @@ from adalook.errors import ArgumentError
 if TYPE_CHECKING:
     from adalook.planning.solution import Solution
 
+MOST_STATES_IN_JSON = 10_000
+
 
 @dataclass(frozen=True)
 class SolveCommand:
@@ -50,7 +52,9 @@ class SolveCommand:
     report: bool = False
     """Also write report.html there: how the solve went and, for models on a grid, an explorer of its iterations."""
     json: bool = False
-    """Print one JSON object instead of a summary."""
+    """Print one JSON object instead of a summary; of models of up to 10,000 states it has policy and values."""
+    csv: Annotated[Path | None, optional(Path, "FILE")] = None
+    """Write state, action, value and certified bounds of every state into this file."""
     progress: bool = True
     """Show a live line while solving, if standard error is a terminal."""
 
@@ -59,6 +63,7 @@ class SolveCommand:
         from adalook.cli.sources import build_method, build_model
         from adalook.planning.solution_files import describe, save_solution
         from adalook.planning.solve import solve
+        from adalook.planning.tables import named_actions, write_csv
         from adalook.storage.files import make_directory
 
         if self.method == "help":
@@ -80,6 +85,9 @@ class SolveCommand:
         )
         files: list[Path] = []
         try:
+            if self.csv is not None:
+                write_csv(solution, self.csv)
+                files.append(self.csv)
             if self.out is not None:
                 files += save_solution(solution, mdp, self.out, source=self.source, prior=prior, with_trace=self.report)
                 if mdp.layout is not None:
@@ -93,6 +101,10 @@ class SolveCommand:
         finally:  # an answer that could not be written is still an answer
             about = describe(solution, mdp, source=self.source, prior=prior) | {"files": [str(path) for path in files]}
             if self.json:
+                if mdp.num_states <= MOST_STATES_IN_JSON:
+                    about["policy"] = named_actions(mdp, solution.policy).tolist()
+                    about["values"] = solution.values.tolist()
+                    about["names"] = {"states": list(mdp.state_names), "actions": list(mdp.action_names)}
                 print(json.dumps(about, allow_nan=False))
             else:
                 _print_summary(about, solution)
@@ -124,6 +136,8 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     from rich.table import Table
 
     model, prior, low_high = about["model"], about["prior"], about["value_range"]
+    from adalook.planning.tables import policy_text
+
     counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
     root = "" if counts["root"] is None else f", {counts['root']:,} root"
     passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
@@ -134,7 +148,7 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "prior": f"{prior['kind']}, for {prior['queries']:,} queries and {prior['seconds']:.3g} s" if prior else "",
         "status": f"{solution.status.value}: {about['message']}",
         "iterations": f"{about['iterations']:,} that changed the policy, in {passes}",
-        "policy loss": f"<= {solution.policy_loss:.3g}, certified",
+        "policy loss": f"<= {solution.policy_loss:.3g}, {_certainty(solution)}",
         "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
         "done by": solution.summary,
@@ -146,4 +160,14 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     for name, text in rows.items():
         if text:
             table.add_row(name, text)
-    plain_console().print(table)
+    console = plain_console()
+    console.print(table)
+    console.print()
+    console.print(policy_text(solution.mdp, solution.policy, solution.values), highlight=False, markup=False)
+
+
+def _certainty(solution: Solution) -> str:
+    """Return what the bound on the loss says about the tolerance that was asked for."""
+    if solution.certified or solution.tolerance == 0.0:
+        return "certified"
+    return f"a certified bound, but NOT the {solution.tolerance:g} that was asked for"

@@ -45,7 +45,7 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
         raise ModelError("groups are wrong", expected=f"ints ({mdp.num_states},)", got=f"{given.dtype} {given.shape}")
     names, group = np.unique(given, return_inverse=True)
     size, actions = len(names), mdp.num_actions
-    source, action, row, weight = _entries(mdp)
+    source, action, row, weight = entries(mdp)
     # row: where the entry leads, already as a group
     offering = np.zeros((size, actions))
     np.add.at(offering, group, mdp.offered)
@@ -68,7 +68,7 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
     return small, lift
 
 
-def _entries(mdp: MDP) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+def entries(mdp: MDP) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Return every transition of the model: (states, actions, successors, probabilities)."""
     state, action = np.nonzero(mdp.offered)
     code = mdp.codes[state, action]

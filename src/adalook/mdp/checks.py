@@ -22,17 +22,12 @@ ROW_SUM_CAP = 1e4
 
 
 def checked_discount(value: Any) -> float:
-    """Return a discount as a float in [0, 1), or raise `ModelError`."""
+    """Return a discount as a float in [0, 1], or raise `ModelError`."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
-        raise ModelError("discount is not a number", expected="a float in [0, 1)", got=repr(value))
+        raise ModelError("discount is not a number", expected="a float in [0, 1]", got=repr(value))
     number = float(value)
-    if not 0.0 <= number < 1.0:
-        raise ModelError(
-            "discount is out of range",
-            expected="0 <= discount < 1",
-            got=repr(value),
-            remedy="undiscounted problems need a discount just below 1, such as 0.9999",
-        )
+    if not 0.0 <= number <= 1.0:
+        raise ModelError("discount is out of range", expected="0 <= discount <= 1", got=repr(value))
     return number
 
 
@@ -76,12 +71,12 @@ def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> F
 
 
 def check_reward_size(largest: float, discount: float) -> None:
-    """Raise if the discounted sum of rewards could overflow."""
-    if largest / (1.0 - discount) > LARGEST_VALUE:
+    """Raise if the discounted sum of rewards could overflow; without a discount the sum is bounded elsewhere."""
+    if largest > LARGEST_VALUE * (1.0 - discount if discount < 1.0 else 1.0):
         raise ModelError(
             "rewards are too large for the discount",
             expected=f"max|reward| / (1 - discount) below {LARGEST_VALUE:g}",
-            got=f"{largest:g} / {1.0 - discount:g}",
+            got=f"{largest:g} / {1.0 - discount:g}" if discount < 1.0 else f"{largest:g}",
             remedy="rescale the rewards",
         )
 
@@ -124,6 +119,18 @@ def check_next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) ->
             got=int(given[s, a]),
             remedy="to forbid an action pass mask=, an (S, A) array that is False there",
         )
+
+
+def without_negative_rounding(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return probabilities with zero in place of what `1 - p - q` leaves by rounding; larger negatives stay.
+
+    >>> without_negative_rounding(np.array([0.9, 0.1, 1 - 0.9 - 0.1])).tolist()
+    [0.9, 0.1, 0.0]
+    """
+    if data.dtype.kind != "f" or not data.size or not data.min() < 0:
+        return data
+    small = -max(ROW_SUM_TOLERANCE, 4.0 * float(np.finfo(data.dtype).eps))
+    return np.where((data < 0) & (data >= small), data.dtype.type(0), data)
 
 
 def checked_probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray) -> FloatArray:
@@ -212,8 +219,8 @@ def _normalise_rows(indptr: IntArray, data: FloatArray) -> None:
 
 
 def check_row_sums(high: float, discount: float) -> None:
-    """Raise unless the discount leaves room for the rounding of the row sums, or values would not exist."""
-    if discount * high >= 1.0 - 2.0**-52:
+    """Raise unless a discount below 1 leaves room for the rounding of the row sums, or values would not exist."""
+    if discount < 1.0 and discount * high >= 1.0 - 2.0**-52:
         raise ModelError(
             "discount is too close to 1 for these probabilities",
             expected=f"discount * (largest row sum) < 1 - 2**-52, the largest row sum here being {high!r}",

@@ -10,7 +10,7 @@ over the actions that s offers. Rewards may have either sign.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,9 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ModelError
 from adalook.mdp import checks
+from adalook.mdp.builders.arrays import usual_form
 from adalook.mdp.layout import Layout
+from adalook.mdp.names import Names, checked_names, index_of
 from adalook.mdp.transitions import (
     LONG_ROW,
     NOT_OFFERED,
@@ -40,19 +42,26 @@ from adalook.mdp.transitions import (
 if TYPE_CHECKING:
     import gymnasium
 
+    from adalook.mdp.simulation import Trajectories
+
 
 class MDP:
     """A finite MDP in compressed form.
 
     Args:
-        rewards: (S, A) expected reward of each state and action.
+        rewards: (S, A) expected reward of each state and action; or rewards of (s, a, s'), in one of the last three
+            forms of transitions, of which the expectation is taken.
         transitions: one of
             integers (S, A): the next state of each deterministic move;
             floats (S, A, S): P(s' | s, a);
-            a SciPy sparse matrix (S·A, S): row s·A + a is P(· | s, a).
-        discount: γ in [0, 1).
+            a SciPy sparse matrix (S·A, S): row s·A + a is P(· | s, a);
+            floats (A, S, S), or a list of A sparse matrices (S, S): P(s' | s, a) action by action.
+        discount: γ in [0, 1]. With γ = 1 a model can be solved for a finite horizon or, if every policy ends from
+            everywhere, for the total reward.
         mask: (S, A) bools, False where a state does not offer an action; rewards and transitions there are ignored.
         layout: how to draw the states, if they lie on a grid.
+        state_names: S distinct names, for printed policies and for files.
+        action_names: A distinct names; by default those of the layout.
 
     >>> import adalook as al
     >>> mdp = al.MDP(rewards=[[0.0, 1.0], [2.0, 0.0]], transitions=[[0, 1], [1, 0]], discount=0.9)
@@ -60,27 +69,43 @@ class MDP:
     MDP(2 states, 2 actions, discount 0.9, deterministic)
     """
 
-    __slots__ = ("__dict__", "codes", "discount", "layout", "rewards", "rows")
+    __slots__ = ("__dict__", "codes", "discount", "layout", "names", "rewards", "rows")
 
     rewards: FloatArray  # (S, A), zero where not offered
     codes: IntArray  # (S, A) transition codes, see `transitions`
     rows: Rows
     discount: float
     layout: Layout | None
+    names: Names
 
     def __init__(
-        self, rewards: Any, transitions: Any, discount: float, *, mask: Any = None, layout: Layout | None = None
+        self,
+        rewards: Any,
+        transitions: Any,
+        discount: float,
+        *,
+        mask: Any = None,
+        layout: Layout | None = None,
+        state_names: Iterable[Any] | None = None,
+        action_names: Iterable[Any] | None = None,
     ) -> None:
         gamma = checks.checked_discount(discount)
+        rewards, transitions = usual_form(rewards, transitions)
         given = checks.reward_table(rewards)
         offered = checks.checked_mask(mask, given.shape)
         table = checks.checked_rewards(given, offered)
         codes, rows = _codes_and_rows(transitions, table.shape, offered)
-        self._fill(table, codes, rows, gamma, layout)
+        names = Names(
+            checked_names(state_names, table.shape[0], "state"), checked_names(action_names, table.shape[1], "action")
+        )
+        self._fill(table, codes, rows, gamma, layout, names)
 
-    def _fill(self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None) -> None:
+    def _fill(
+        self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None, names: Names
+    ) -> None:
         """Take arrays that are known to be well formed, and check what depends on several of them."""
-        parts = {"rewards": rewards, "codes": codes, "rows": rows, "discount": discount, "layout": layout}
+        parts: dict[str, object] = {"rewards": rewards, "codes": codes, "rows": rows, "discount": discount}
+        parts |= {"layout": layout, "names": names}
         for name, part in parts.items():
             object.__setattr__(self, name, part)
         if layout is not None and not isinstance(layout, Layout):
@@ -99,15 +124,21 @@ class MDP:
         raise AttributeError(f"an MDP never changes: make a new one to change {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MDP._adopt, (self.rewards, self.codes, self.rows, self.discount, self.layout)
+        return MDP._adopt, (self.rewards, self.codes, self.rows, self.discount, self.layout, self.names)
 
     @classmethod
     def _adopt(
-        cls, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None = None
+        cls,
+        rewards: FloatArray,
+        codes: IntArray,
+        rows: Rows,
+        discount: float,
+        layout: Layout | None = None,
+        names: Names = Names(),  # noqa: B008 (a named tuple never changes)
     ) -> MDP:
         """Return a model of arrays that are known to be well formed."""
         mdp = cls.__new__(cls)
-        mdp._fill(rewards, codes, rows, discount, layout)
+        mdp._fill(rewards, codes, rows, discount, layout, names)
         return mdp
 
     @classmethod
@@ -149,6 +180,40 @@ class MDP:
         return from_gymnasium(env, discount)
 
     @classmethod
+    def from_table(cls, table: Any, discount: float, *, rewards: Any = None, layout: Layout | None = None) -> MDP:
+        """Build the model from a table of outcomes, `table[state][action]`, of dictionaries or lists.
+
+        Outcomes are a list of (probability, next state, reward), with a fourth entry `terminated` if you like, or a
+        mapping {next state: probability} with `rewards[state][action]` apart. States and actions are numbers from 0 or
+        names; a state without actions ends the episode. See `adalook.mdp.builders.tables`.
+
+        >>> import adalook as al
+        >>> mdp = al.MDP.from_table({
+        ...     "rested": {"work": [(0.7, "rested", 3.0), (0.3, "tired", 3.0)], "sleep": [(1.0, "rested", 0.0)]},
+        ...     "tired": {"work": [(1.0, "tired", 1.0)], "sleep": [(0.9, "rested", 0.0), (0.1, "tired", 0.0)]},
+        ... }, discount=0.9)
+        >>> mdp.state_names, mdp.action_names
+        (('rested', 'tired'), ('work', 'sleep'))
+        """
+        from adalook.mdp.builders.tables import from_table
+
+        return from_table(table, discount, rewards=rewards, layout=layout)
+
+    @classmethod
+    def from_quantecon(cls, ddp: Any) -> MDP:
+        """Take over a `quantecon.markov.DiscreteDP`, in product form or in state-action pairs, dense or sparse."""
+        from adalook.mdp.builders.libraries import from_quantecon
+
+        return from_quantecon(ddp)
+
+    @classmethod
+    def from_stormpy(cls, model: Any, discount: float, reward_model: str | None = None) -> MDP:
+        """Take over a sparse MDP or DTMC of stormpy, with one of its reward models (state and choice rewards)."""
+        from adalook.mdp.builders.libraries import from_stormpy
+
+        return from_stormpy(model, discount, reward_model)
+
+    @classmethod
     def load(cls, path: str | Path, *, discount: float | None = None) -> MDP:
         """Read a model from `.npz` (ours) or `.umb` (Storm, PRISM; these carry no discount, so pass one)."""
         from adalook.mdp.files import load
@@ -161,6 +226,27 @@ class MDP:
 
         save(self, Path(path))
 
+    def simulate(
+        self, policy: Any, steps: int, *, start: int | str | None = None, episodes: int = 1, seed: int = 0
+    ) -> Trajectories:
+        """Follow a policy for some steps, in several episodes: see `adalook.mdp.simulation`.
+
+        Args:
+            policy: (S,) actions, (S, A) probabilities of actions, or (T, S) actions for each time step.
+            steps: length of an episode; one that reaches a state it cannot leave, and that pays nothing, goes on there.
+            start: the first state, a number or a name; by default drawn uniformly for each episode.
+            episodes: how many, side by side.
+            seed: of all that is drawn; the same seed gives the same trajectories.
+
+        >>> import adalook as al
+        >>> mdp = al.zoo.chain(n=3)
+        >>> mdp.simulate(al.solve(mdp).policy, steps=4, start=1).states
+        array([[1, 2, 3, 3, 3]], dtype=int32)
+        """
+        from adalook.mdp.simulation import simulate
+
+        return simulate(self, policy, steps, start=start, episodes=episodes, seed=seed)
+
     @property
     def num_states(self) -> int:
         """Number of states S."""
@@ -170,6 +256,34 @@ class MDP:
     def num_actions(self) -> int:
         """Number of actions A."""
         return int(self.rewards.shape[1])
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """One name per state, or none."""
+        return self.names.states
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """One name per action, given with the model or by its layout, or none."""
+        if not self.names.actions and self.layout is not None and len(self.layout.action_names) == self.num_actions:
+            return self.layout.action_names
+        return self.names.actions
+
+    def state_index(self, state: int | str) -> int:
+        """Return the number of a state that is given by its number or name."""
+        return index_of(state, self.state_names, self.num_states, "state")
+
+    def action_index(self, action: int | str) -> int:
+        """Return the number of an action that is given by its number or name."""
+        return index_of(action, self.action_names, self.num_actions, "action")
+
+    def state_label(self, state: int) -> str:
+        """Return the name of a state or, if it has none, its number as text."""
+        return self.state_names[state] if self.state_names else str(state)
+
+    def action_label(self, action: int) -> str:
+        """Return the name of an action or, if it has none, its number as text."""
+        return self.action_names[action] if self.action_names else str(action)
 
     @property
     def deterministic(self) -> bool:
@@ -271,7 +385,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
             codes[~offered] = NOT_OFFERED
         return codes, no_rows()
     if given.ndim == 3 and given.shape == (num_states, num_actions, num_states):
-        dense = given.reshape(num_states * num_actions, num_states)
+        dense = checks.without_negative_rounding(given.reshape(num_states * num_actions, num_states))
         if offered is not None:
             dense = np.where(offered.reshape(-1, 1), dense, dense.dtype.type(0))
         pair, successor = np.nonzero(dense)
@@ -280,8 +394,6 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
         data = checks.checked_probabilities(indptr, successor, dense[pair, successor], everything)
         return compress(indptr, successor, data, everything)
     hint = "next states must be integers: use transitions.astype(int)" if given.shape == shape else ""
-    if given.ndim == 3 and given.shape == (num_actions, num_states, num_states):
-        hint = "this looks like (A, S, S): use np.moveaxis(transitions, 0, 1)"
     if given.shape == (num_states * num_actions, num_states):
         hint = "pass scipy.sparse.csr_array(transitions), or reshape it to (S, A, S)"
     raise ModelError(
@@ -337,7 +449,7 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
         raise ModelError("transitions is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling")
     # Indices and signs are checked before duplicates are summed: a sum could hide what is wrong.
     everyone = np.repeat(offered.ravel(), np.diff(indptr))
-    csr.data = np.where(everyone, csr.data, csr.data.dtype.type(0))
+    csr.data = checks.without_negative_rounding(np.where(everyone, csr.data, csr.data.dtype.type(0)))
     checks.checked_probabilities(indptr, indices, csr.data, offered)
     csr.sum_duplicates()
     csr.eliminate_zeros()

@@ -40,8 +40,8 @@ class Certificate:
     """Bounds: values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""
 
     values: FloatArray  # (S,)
-    low: float
-    high: float
+    low: float | FloatArray
+    high: float | FloatArray
     policy_loss: float
 
     @cached_property
@@ -86,6 +86,10 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
     """
     if not isinstance(mdp, MDP):
         raise ModelError("certify got no model", expected="an al.MDP", got=type(mdp).__name__)
+    if mdp.discount == 1.0:
+        raise ModelError(
+            "certify needs a discount below 1", remedy="al.solve and al.evaluate certify their own answers"
+        )
     values = checked_state_values(mdp, values, "values")
     residual = backup(mdp, values, checked_policy(mdp, policy, "policy")).residual
     return from_residual(mdp, values, residual, greedy=False)
@@ -100,8 +104,13 @@ def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool
     """
     if not all(map(math.isfinite, (residual.low, residual.high, residual.own_low, 4.0 * residual.size))):
         return Certificate(values, -math.inf, math.inf, math.inf)  # such values are beyond what floats can bound
-    error = rounding_bound(mdp, residual.size)
-    keep = mdp.contraction
+    return from_contraction(values, residual, rounding_bound(mdp, residual.size), mdp.contraction, greedy)
+
+
+def from_contraction(
+    values: FloatArray, residual: Residual, error: float, keep: tuple[Fraction, ...], greedy: bool
+) -> Certificate:
+    """Return bounds from a residual that is known up to `error`; `keep` is 1 − γρ for row sums ρ, low and high."""
     upper = _shift(residual.high, error, keep, upward=True)
     lower = _shift(residual.low, -error, keep, upward=False)
     own = lower if greedy else _shift(residual.own_low, -error, keep, upward=False)

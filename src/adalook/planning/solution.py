@@ -5,13 +5,22 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate
 from adalook.planning.evaluation.base import NO_EVALUATION, Forecast
+from adalook.planning.lookahead.levels import action_values
 from adalook.planning.queries import Queries
+from adalook.planning.tables import policy_html, policy_text, solution_frame
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 
 class Status(enum.Enum):
@@ -105,6 +114,8 @@ class Solution:
     (<Status.CONVERGED: 'converged'>, array([0, 0, 0], dtype=int32))
     """
 
+    mdp: MDP = field(repr=False)
+    """The model that was solved."""
     method: str
     values: FloatArray
     """(S,) estimate of V*, between lower and upper."""
@@ -122,6 +133,11 @@ class Solution:
     seconds: float
     certificate_seconds: float
     """How much of `seconds` went into the certificate."""
+
+    @cached_property
+    def action_values(self) -> FloatArray:
+        """(S, A) r(s, a) + γ Σ P(s' | s, a) values(s'); −inf where an action is not offered."""
+        return action_values(self.mdp, self.values)
 
     @cached_property
     def queries(self) -> Queries:
@@ -185,6 +201,47 @@ class Solution:
                 lines.append(_tell(self.trace[first : last + 1], first + 1))
                 first = last + 1
         return "\n".join(lines)
+
+    def to_frame(self, action_values: bool = False) -> pandas.DataFrame:
+        """Return a pandas table, a row per state: action, value and bounds and, if asked for, every action's value."""
+        return solution_frame(self, action_values)
+
+    def save(self, directory: str | Path) -> list[Path]:
+        """Write the solution and its model into a directory, for `load` and for `adalook report`; return the files."""
+        from adalook.planning.solution_files import save_solution
+
+        return save_solution(self, self.mdp, directory, with_trace=True, with_model=True)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Solution:
+        """Read a solution that was saved; its trace comes back without what there was per state.
+
+        >>> import tempfile, adalook as al
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     files = al.solve(al.zoo.chain(n=9)).save(directory)
+        ...     al.Solution.load(directory).policy[:3]
+        array([0, 0, 0], dtype=int32)
+        """
+        from adalook.planning.solution_files import read_solution
+
+        return read_solution(directory)
+
+    def plot(self) -> Figure:
+        """Return a matplotlib figure: values, policy and lookahead on the model's grid, or values by state."""
+        from tempfile import TemporaryDirectory
+
+        from adalook.planning.solution_files import save_solution
+        from adalook.report.figures.solution import solution_figure
+
+        with TemporaryDirectory() as directory:  # the report draws what was saved, whoever asks
+            save_solution(self, self.mdp, directory)
+            return solution_figure(directory)
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{policy_text(self.mdp, self.policy, self.values)}"
+
+    def _repr_html_(self) -> str:
+        return policy_html(self)
 
     def __repr__(self) -> str:
         return (

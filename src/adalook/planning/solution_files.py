@@ -10,7 +10,8 @@ arrays, so a reader notices two files that do not belong together.
                    layout_cells (S, 2), layout_walls     only if the model can be drawn
     trace.npz      only if asked for, and the trace kept states: values, policy, depth (frames, S), of the passes that
                    frames (frames,) names; the policy is the one that the pass started from, whose values these are
-    solution.json  see `describe`; a number that is not finite is null
+    solution.json  see `describe`; a number that is not finite is null; names of states and actions, where there are any
+    model.npz      only if asked for: the model itself, so that `al.Solution.load` has all it needs
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from typing import Any
 import numpy as np
 
 from adalook import __version__
-from adalook._arrays import IntArray
-from adalook.errors import ArgumentError
+from adalook._arrays import FloatArray, IntArray
+from adalook.errors import ArgumentError, FileError
 from adalook.mdp.model import MDP
-from adalook.planning.queries import Queries
-from adalook.planning.solution import Iteration, Solution
+from adalook.planning.certificate import Certificate
+from adalook.planning.queries import Counts, Queries
+from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.solve import starting_policy
-from adalook.storage.arrays import pack_arrays
+from adalook.storage.arrays import pack_arrays, unpack_arrays
 from adalook.storage.files import atomic_write, make_directory
 
+MODEL_FILE = "model.npz"
+SAVE_ONE = "save one with solution.save(directory), or with: adalook solve SOURCE --out DIRECTORY"
 FORMAT = "adalook solution"
 FORMAT_VERSION = 1
 
@@ -61,6 +65,7 @@ def save_solution(
     source: str = "",
     prior: Mapping[str, Any] | None = None,
     with_trace: bool = False,
+    with_model: bool = False,
     initial_policy: Any = None,
 ) -> list[Path]:
     """Write `solution.npz` and `solution.json` into a directory, which is made if need be.
@@ -73,6 +78,7 @@ def save_solution(
         prior: what is to be known about the prior of a method that had one, as plain data.
         with_trace: also write `trace.npz`, for `adalook.report`, if the solution's trace kept states. Of a trace that
             is too long it holds the first pass, the last and some between.
+        with_model: also write `model.npz`, for `Solution.load`.
         initial_policy: what `solve` was given, for the first pass of the trace.
 
     Returns:
@@ -94,16 +100,119 @@ def save_solution(
     states = _trace_states(solution, mdp, initial_policy) if with_trace else {}
     traced = pack_arrays(states, compress=False) if states else None
     text = describe(solution, mdp, source=source, prior=prior)
+    text["names"] = {"states": list(mdp.state_names), "actions": list(mdp.action_names)}
     text |= {"layout": _layout(mdp), "trace": _trace(solution, _countable(solution, mdp))}
     text["arrays_sha256"] = hashlib.sha256(arrays).hexdigest()
     text["trace_sha256"] = None if traced is None else hashlib.sha256(traced).hexdigest()
     contents = {"solution.npz": arrays} | ({} if traced is None else {"trace.npz": traced})
     contents["solution.json"] = json.dumps(text, indent=1, allow_nan=False).encode()
     make_directory(target)
+    if with_model:
+        mdp.save(target / MODEL_FILE)
     for name, content in contents.items():
         with atomic_write(target / name) as file:
             file.write(content)
-    return [target / name for name in contents]
+    return [target / name for name in ([MODEL_FILE] if with_model else []) + list(contents)]
+
+
+def read_solution(directory: str | Path) -> Solution:
+    """Read what `Solution.save` wrote; the passes come back without what there is per state."""
+    place = Path(directory)
+    path = place / "solution.json"
+    try:
+        about = json.loads(path.read_bytes())
+        content = (place / "solution.npz").read_bytes()
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read the solution in {place}", got=error, remedy=SAVE_ONE) from error
+    if not isinstance(about, dict) or (about.get("format"), about.get("format_version")) != (FORMAT, FORMAT_VERSION):
+        raise FileError(f"{path} is no solution that this version reads", remedy=SAVE_ONE)
+    if hashlib.sha256(content).hexdigest() != about.get("arrays_sha256"):
+        raise FileError(f"{place}/solution.npz does not belong to the solution.json beside it", remedy=SAVE_ONE)
+    arrays = unpack_arrays(content, place / "solution.npz")
+    if not (place / MODEL_FILE).exists():
+        raise FileError(f"{place} holds a solution without its model", remedy=SAVE_ONE)
+    mdp = MDP.load(place / MODEL_FILE)
+    try:
+        return _solution(about, arrays, mdp)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=SAVE_ONE) from error
+
+
+def _solution(about: dict[str, Any], arrays: dict[str, np.ndarray], mdp: MDP) -> Solution:
+    """Return the solution that files describe; raises KeyError, TypeError or ValueError if they do not fit."""
+    values, lower, upper = (arrays[name].astype(float) for name in ("values", "lower", "upper"))
+    policy = arrays["policy"]
+    if {part.shape for part in (values, lower, upper, policy)} != {(mdp.num_states,)} or policy.dtype.kind not in "iu":
+        raise ValueError(f"the arrays are not of a model with {mdp.num_states} states")
+    loss = math.inf if about["policy_loss"] is None else float(about["policy_loss"])
+    for part in (values, policy):
+        part.flags.writeable = False
+    return Solution(
+        mdp=mdp,
+        method=str(about["method"]),
+        values=values,
+        policy=policy,
+        certificate=StoredCertificate(values, lower - values, upper - values, loss, lower, upper),
+        status=Status[about["status"]],
+        message=str(about["message"]),
+        tolerance=float(about.get("tolerance", 0.0)),
+        iterations=int(about["iterations"]),
+        trace=tuple(_iteration(entry) for entry in about["trace"]),
+        seconds=float(about["seconds"]),
+        certificate_seconds=float(about["certificate_seconds"]),
+    )
+
+
+def _iteration(entry: dict[str, Any]) -> Iteration:
+    """Return one pass as it was described."""
+    improvement, evaluation = entry["queries"]["improvement"], entry["queries"]["evaluation"]
+    return Iteration(
+        queries=Queries(StoredCounts(improvement), StoredCounts(evaluation)),
+        policy_loss=math.inf if entry["policy_loss"] is None else float(entry["policy_loss"]),
+        **{
+            name: entry[name]
+            for name in (
+                "evaluation",
+                "exact",
+                "backups",
+                "sweeps",
+                "improvement",
+                "changed",
+                "max_depth",
+                "mean_depth",
+                "seconds",
+                "fallback",
+            )
+        },
+    )
+
+
+class StoredCertificate(Certificate):
+    """Bounds that were computed before, and come back as they were."""
+
+    def __init__(
+        self, values: FloatArray, low: FloatArray, high: FloatArray, loss: float, lower: FloatArray, upper: FloatArray
+    ) -> None:
+        super().__init__(values, low, high, loss)
+        self.__dict__ |= {"lower": lower, "upper": upper}  # as if they had been asked for before
+
+
+class StoredCounts(Counts):
+    """Queries that were counted before they were saved."""
+
+    def __init__(self, counts: dict[str, int | None]) -> None:
+        self.counts, self.conventions = counts, tuple(counts)
+
+    def is_cheap(self, convention: str) -> bool:
+        """Return whether the count was saved."""
+        return self.counts[convention] is not None
+
+    def count(self, convention: str) -> int:
+        """Return a saved count, or raise if it was not counted then."""
+        found = self.counts[convention]
+        if found is None:
+            raise ArgumentError(f"{convention} queries were not counted when the solution was saved")
+        return int(found)
 
 
 def describe(
@@ -128,7 +237,9 @@ def describe(
         "message": solution.message,
         "iterations": solution.iterations,
         "passes": len(solution.trace),
+        "tolerance": solution.tolerance,
         "policy_loss": _number(solution.policy_loss),
+        "certified": bool(solution.certified),
         "value_range": [_number(solution.values.min()), _number(solution.values.max())],
         "seconds": solution.seconds,
         "certificate_seconds": solution.certificate_seconds,

@@ -14,9 +14,9 @@ import math
 import signal
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from adalook._validation import at_least_zero, boolean, integer, non_negative, o
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
-from adalook.planning.checks import checked_policy
+from adalook.planning.checks import checked_policy, checked_state_values
 from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import Backup, LookaheadLevels, Residual, Searched, backup
@@ -35,6 +35,9 @@ from adalook.planning.queries import EvaluationQueries, LookaheadQueries, Querie
 from adalook.planning.rules.auto import Auto
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.solution import Answer, Iteration, Solution, Status
+
+if TYPE_CHECKING:
+    from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
 
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
 
@@ -45,30 +48,60 @@ QUICK_PAIRS = 10_000
 """The first pass of smaller models takes about a millisecond: no time to press Ctrl-C in."""
 
 
+@overload
 def solve(
     mdp: MDP,
     method: Method | None = None,
     *,
     initial_policy: Any = None,
+    initial_values: Any = None,
     tolerance: float = DEFAULT_TOLERANCE,
     max_iterations: int | None = None,
     max_seconds: float | None = None,
     progress: bool = False,
     on_iteration: Callable[[Iteration], None] | None = None,
     keep_states: bool | None = None,
-) -> Solution:
+) -> Solution: ...
+
+
+@overload
+def solve(mdp: MDP, *, horizon: int, terminal_values: Any = None) -> FiniteHorizonSolution: ...
+
+
+def solve(
+    mdp: MDP,
+    method: Method | None = None,
+    *,
+    initial_policy: Any = None,
+    initial_values: Any = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    max_iterations: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    on_iteration: Callable[[Iteration], None] | None = None,
+    keep_states: bool | None = None,
+    horizon: int | None = None,
+    terminal_values: Any = None,
+) -> Solution | FiniteHorizonSolution:
     """Solve an MDP; the default method, Auto, has nothing to tune.
 
     Args:
         mdp: the model.
         method: such as `al.HPI(3)`; `adalook.planning.rules.registry.METHODS` lists all. By default `al.Auto()`.
-        initial_policy: (S,) actions; by default the best immediate reward.
+        initial_policy: (S,) actions; by default the best immediate reward, or what is greedy for initial_values.
+        initial_values: (S,) where to start from, such as the values of a model that was slightly different.
         tolerance: absolute, on the certified `policy_loss`; 0 goes on until no action can be improved.
         max_iterations: passes through the loop; reaching it gives Status.ITERATION_LIMIT.
         max_seconds: checked between passes; reaching it gives Status.TIME_LIMIT.
         progress: show a live line on the terminal.
         on_iteration: called with each Iteration, arrays included, as it ends.
         keep_states: keep values, policy and depth of every pass in the trace; by default while they fit in 256 MiB.
+
+        horizon: number of steps, after which nothing more is paid. The answer is a `FiniteHorizonSolution`, whose
+            policy depends on time; neither method nor tolerance has a meaning then.
+        terminal_values: (S,) what is left when the horizon is reached; by default nothing.
+
+    A model with discount 1 is solved for its total reward if every policy ends from everywhere, and refused otherwise.
 
     Ctrl-C returns the best policy so far, certified, with Status.INTERRUPTED; pressed twice, it interrupts as usual.
 
@@ -78,13 +111,31 @@ def solve(
     (True, True)
     """
     began = perf_counter()
+    if horizon is not None or terminal_values is not None:
+        return _with_horizon(mdp, method, horizon, terminal_values)
     method = Auto() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     keep_states = optional(boolean).validate("keep_states", keep_states)
+    if mdp.discount == 1.0:
+        from adalook.planning.objectives.total_reward import solve_total_reward
+
+        return solve_total_reward(
+            mdp,
+            method,
+            tolerance=float(tolerance),
+            initial_values=initial_values,
+            initial_policy=initial_policy,
+            max_iterations=max_iterations,
+            max_seconds=max_seconds,
+            progress=progress,
+            on_iteration=on_iteration,
+            keep_states=keep_states,
+        )
+    start = _starting_point(mdp, initial_policy, initial_values)
     line = ProgressLine(f"{method.name} on {mdp.num_states:,} states") if progress else None
     interrupt = SignalGuard((signal.SIGINT,), listen=False)
     with line or nullcontext(), interrupt:
-        loop = _Loop(mdp, method, starting_policy(mdp, initial_policy), float(tolerance), keep_states, began)
+        loop = _Loop(mdp, method, start, float(tolerance), keep_states, began)
         solution: Solution | None = None
         while solution is None:
             if loop.trace or mdp.num_pairs > QUICK_PAIRS:
@@ -106,6 +157,36 @@ def solve(
     if interrupt and solution.status is not Status.INTERRUPTED:
         interrupt.raise_received()  # it came too late to stop this solve, but must not get lost
     return solution
+
+
+def _with_horizon(mdp: MDP, method: Method | None, horizon: int | None, terminal_values: Any) -> FiniteHorizonSolution:
+    """Solve for a finite horizon, which no method has a say in."""
+    from adalook.planning.objectives.finite_horizon import solve_finite_horizon
+
+    if not isinstance(mdp, MDP):
+        raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
+    if method is not None or horizon is None:
+        raise ArgumentError(
+            "terminal_values need a horizon" if horizon is None else "a finite horizon takes no method",
+            remedy="call al.solve(mdp, horizon=T, terminal_values=…): it is solved by backward induction",
+        )
+    return solve_finite_horizon(mdp, horizon, terminal_values)
+
+
+class Start(NamedTuple):
+    """The policy and the values that a solve starts from."""
+
+    policy: IntArray
+    values: FloatArray
+
+
+def _starting_point(mdp: MDP, policy: Any, values: Any) -> Start:
+    """Return the policy and the values to start from, checked."""
+    if values is None:
+        return Start(starting_policy(mdp, policy), np.zeros(mdp.num_states))
+    given = checked_state_values(mdp, values, "initial_values")
+    actions = starting_policy(mdp, policy)
+    return Start(actions if policy is not None else backup(mdp, given, actions).actions, given)
 
 
 def starting_policy(mdp: MDP, given: Any = None) -> IntArray:
@@ -133,7 +214,7 @@ class _Loop:
 
     mdp: MDP
     method: Method
-    policy: IntArray
+    start: InitVar[Start]
     tolerance: float
     keep_states: bool | None
     began: float
@@ -142,10 +223,10 @@ class _Loop:
     done: str = ""
     """Why the solve has converged, once it has."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, start: Start) -> None:
+        self.policy, self.values = start
         self.evaluator = self.method.evaluation(self.mdp, self.tolerance)
         self.counter = QueryCounter(self.mdp)
-        self.values: FloatArray = np.zeros(self.mdp.num_states)
         self.last: PassOutcome | None = None
         self.best_loss = math.inf
         self.answer = Answer()
@@ -276,6 +357,7 @@ class _Loop:
             message += f"; a loss below {self.tolerance:g} is more than float64 can certify here"
         self.answer.values = values
         return Solution(
+            mdp=mdp,
             method=self.method.name,
             values=published(values),
             policy=published(best.policy),

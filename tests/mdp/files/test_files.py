@@ -78,7 +78,15 @@ def test_given_discount_replaces_the_stored_one(tmp_path: Path) -> None:
 def test_given_discount_is_checked(tmp_path: Path) -> None:
     masked_model().save(tmp_path / "m.npz")
     with pytest.raises(ModelError, match="discount is out of range"):
-        al.MDP.load(tmp_path / "m.npz", discount=1.0)
+        al.MDP.load(tmp_path / "m.npz", discount=1.5)
+
+
+def test_names_come_back(tmp_path: Path) -> None:
+    mdp = al.MDP([[0.0, 1.0]], [[0, 0]], 0.5, state_names=["tür\n"], action_names=["a", "b"])
+    mdp.save(tmp_path / "m.npz")
+    assert al.MDP.load(tmp_path / "m.npz").names == mdp.names
+    al.MDP([[0.0, 1.0]], [[0, 0]], 0.5, action_names=["a", "b"]).save(tmp_path / "m.npz")
+    assert al.MDP.load(tmp_path / "m.npz").names == ((), ("a", "b"))
 
 
 # ---- names and places

@@ -115,6 +115,7 @@ def _sparse_part(
     _check_range(ahead, num_states, offered, first)
     if offered is not None:
         chance = np.where(offered[:, :, None], chance, chance.dtype.type(0))
+    chance = checks.without_negative_rounding(chance)
     wrong = ~(chance >= 0) | ~np.isfinite(chance)
     if wrong.any():
         s, a, k = where = tuple(np.argwhere(wrong)[0])

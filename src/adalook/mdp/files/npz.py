@@ -2,7 +2,7 @@
 
 The file holds the model's arrays as they are in memory, one uncompressed `.npy` member each (`numpy.load` opens it
 too). The member `header` is JSON: format and version, the discount as a hexadecimal float, the type and shape of every
-array, the small parts of the layout, and a BLAKE2b digest of all the rest.
+array, the small parts of the layout, names of states and actions as JSON lists, and a BLAKE2b digest of all the rest.
 
 Nothing in a file is trusted. There is no pickle; sizes are compared with the file itself before memory is allocated;
 and since a digest keeps out accidents but no forger, every index and number is checked before a model is made of it.
@@ -26,11 +26,14 @@ from adalook.errors import FileError, ModelError
 from adalook.mdp import checks, files
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
+from adalook.mdp.names import Names, checked_names
 from adalook.mdp.transitions import NOT_OFFERED, Rows, code_of_row
 from adalook.storage import files as disk
 
 FORMAT = "adalook-mdp"
 VERSION = 1
+VERSION_WITH_NAMES = 2
+"""The version of files with names of states or actions, which readers of the first version do not know."""
 
 MAX_HEADER_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
@@ -59,6 +62,8 @@ LAYOUT_ARRAYS = {
     "goals": MemberFormat(INTS, 2),
     "traps": MemberFormat(INTS, 2),
 }
+NAME_ARRAYS = {"state_names": MemberFormat(("|u1",), 1), "action_names": MemberFormat(("|u1",), 1)}
+"""Names are a JSON list each, as bytes; a file has only those that the model has."""
 HEADER_FIELDS = {"format", "version", "discount", "num_shared_rows", "arrays", "layout", "digest"}
 LAYOUT_FIELDS = {"moves", "start", "action_names"}
 
@@ -80,10 +85,13 @@ def save_npz(mdp: MDP, path: Path) -> None:
     fields: dict[str, Any] | None = None
     if mdp.layout is not None:
         fields = _add_layout(mdp.layout, arrays, mdp.rewards.shape)
+    for kind, names in zip(NAME_ARRAYS, mdp.names, strict=True):
+        if names:
+            arrays[kind] = np.frombuffer(json.dumps(names, ensure_ascii=False).encode(), np.uint8)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION_WITH_NAMES if any(mdp.names) else VERSION,
         "discount": mdp.discount.hex(),
         "num_shared_rows": int(mdp.rows.num_shared),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
@@ -148,6 +156,7 @@ def load_npz(path: Path, discount: float | None) -> MDP:
         layout = None
         if header["layout"] is not None:
             layout = _checked_layout(header["layout"], arrays, arrays["rewards"].shape)
+        names = _checked_names(arrays, arrays["rewards"].shape)
     except (FileError, ModelError) as error:
         raise FileError(f"cannot load {path}: {error}") from error
     except (PermissionError, FileNotFoundError) as error:
@@ -157,7 +166,7 @@ def load_npz(path: Path, discount: float | None) -> MDP:
     # What zipfile raises for archives that are cut short, encrypted, compressed in odd ways or plain nonsense.
     except (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError) as error:
         raise _damaged(f"cannot load {path}: {error}") from error
-    return MDP._adopt(*model, stored if discount is None else discount, layout)
+    return MDP._adopt(*model, stored if discount is None else discount, layout, names)
 
 
 def _damaged(what: str, expected: object = None, got: object = None) -> FileError:
@@ -180,7 +189,7 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):
         raise _damaged("a member occurs twice")
-    known = {"header", *MODEL_ARRAYS, *LAYOUT_ARRAYS}
+    known = {"header", *MODEL_ARRAYS, *LAYOUT_ARRAYS, *NAME_ARRAYS}
     for name, info in members.items():
         if name not in known or info.filename != f"{name}.npy":
             raise _damaged("there is a member that does not belong here", got=repr(info.filename[:80]))
@@ -193,6 +202,8 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     with archive.open(members["header"]) as member:
         header = _parse(_read_array(member, members["header"].file_size, "header", MemberFormat(("|u1",), 1)).tobytes())
     kinds = MODEL_ARRAYS if header["layout"] is None else {**MODEL_ARRAYS, **LAYOUT_ARRAYS}
+    if header["version"] == VERSION_WITH_NAMES:
+        kinds = kinds | {name: kind for name, kind in NAME_ARRAYS.items() if name in members}
     if set(members) != {"header", *kinds} or set(header["arrays"]) != set(kinds):
         raise _damaged("members are missing or too many", expected=sorted(kinds), got=sorted(members))
     arrays: Arrays = {}
@@ -244,10 +255,10 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise _damaged("the header is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged("this is not a model file of adalook", expected=f"format {FORMAT!r}")
-    if header.get("version") != VERSION:
+    if header.get("version") not in (VERSION, VERSION_WITH_NAMES):
         raise FileError(
             "the version of the format is not known",
-            expected=VERSION,
+            expected=f"{VERSION} or {VERSION_WITH_NAMES}",
             got=repr(header.get("version"))[:80],
             remedy="read it with a newer adalook",
         )
@@ -340,6 +351,23 @@ def _checked_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ..
 
     goals, traps = (pairs(arrays[name].tolist()) for name in ("goals", "traps"))
     return Layout(cells, walls, pairs(moves), None if start is None else pairs([start])[0], goals, traps, tuple(names))
+
+
+def _checked_names(arrays: Arrays, shape: tuple[int, ...]) -> Names:
+    """Return the names of a model of this (S, A); none where the file has none."""
+    found: list[tuple[str, ...]] = []
+    for member, count in zip(NAME_ARRAYS, shape, strict=True):
+        if member not in arrays:
+            found.append(())
+            continue
+        try:
+            names = json.loads(arrays[member].tobytes())
+        except (ValueError, RecursionError):
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ModelError(f"{member} are damaged", expected="a JSON list of texts")
+        found.append(checked_names(names, count, member.partition("_")[0]))
+    return Names(*found)
 
 
 def _inside(cells: np.ndarray, walls: np.ndarray) -> np.ndarray:

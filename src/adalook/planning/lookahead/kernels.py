@@ -135,6 +135,18 @@ def backup_range(model, shared, v, policy, best, action, first, last):
 
 
 @compiled
+def action_values(model, shared, v, out):
+    """Write r(s, a) + γ Σ p v into out (S, A); −inf where an action is not offered."""
+    for s in range(index(model.codes.shape[0])):
+        for a in range(model.codes.shape[1]):
+            code = model.codes[s, index(a)]
+            if code == NOT_OFFERED:
+                out[s, index(a)] = -np.inf
+            else:
+                out[s, index(a)] = model.rewards[s, index(a)] + model.discount * next_value(model, code, shared, v)
+
+
+@compiled
 def keep_gains(v, policy, switch_tol, raise_tol, best, action, raised):
     """Undo every gain of at most `switch_tol`; list the states whose gain exceeds `raise_tol` in `raised`.
 

@@ -29,6 +29,7 @@ from adalook.planning.queries import LookaheadRoots
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
+    from adalook.mdp.transitions import ModelArrays
 
 MAX_LEVELS = 60_000
 """No lookahead goes deeper: depths are kept in 16 bits."""
@@ -72,6 +73,19 @@ def backup(mdp: MDP, values: FloatArray, policy: IntArray) -> Backup:
         low, high, own_low, own_high, size = zip(*threads.split(kernels.backup_range, n, arguments), strict=True)
         residual = Residual(min(low), max(high), min(own_low), max(own_high), max(size))
     return Backup(best, action, shared, residual)
+
+
+def action_values(mdp: MDP, values: FloatArray, model: ModelArrays | None = None) -> FloatArray:
+    """Return (S, A) r(s, a) + γ Σ P(s' | s, a) v(s'); −inf where an action is not offered.
+
+    `model` may replace the rewards and the discount.
+    """
+    model = mdp.arrays if model is None else model
+    shared = np.empty(mdp.rows.num_shared)
+    result = np.empty(mdp.codes.shape)
+    kernels.shared_expectations(model, values, shared)
+    kernels.action_values(model, shared, values, result)
+    return result
 
 
 class Searched(NamedTuple):

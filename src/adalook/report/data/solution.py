@@ -54,6 +54,16 @@ class SavedSolution:
     depth: np.ndarray | None
     """Deepest lookahead over all passes; None where it was not kept."""
     layout: SavedLayout | None
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+
+    def state_label(self, state: int) -> str:
+        """Return the name of a state or, if it has none, its number as text."""
+        return self.state_names[state] if self.state_names else str(state)
+
+    def action_label(self, action: int) -> str:
+        """Return the name of an action or, if it has none, its number as text."""
+        return self.action_names[action] if self.action_names else str(action)
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,14 @@ def load_solution(directory: str | Path) -> SavedSolution:
         per_state = {name: _per_state(arrays[name], num_states) for name in ("values", "policy", "lower", "upper")}
         depth = _per_state(arrays["depth"], num_states) if "depth" in arrays else None
         layout = None if about["layout"] is None else _layout(about["layout"], arrays, num_states)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        names = about.get("names", {})
+        state_names = _names(names.get("states", ()), num_states)
+        action_names = _names(names.get("actions", ()), int(about["model"]["actions"]))
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=MAKE_ONE) from error
-    return SavedSolution(about=about, depth=depth, layout=layout, **per_state)
+    return SavedSolution(
+        about=about, depth=depth, layout=layout, state_names=state_names, action_names=action_names, **per_state
+    )
 
 
 def load_trace(directory: str | Path, solution: SavedSolution) -> SavedTrace | None:
@@ -103,6 +118,13 @@ def load_trace(directory: str | Path, solution: SavedSolution) -> SavedTrace | N
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise FileError(f"{path} holds a damaged trace", got=repr(error), remedy=MAKE_ONE) from error
     return trace
+
+
+def _names(given: Any, count: int) -> tuple[str, ...]:
+    names = tuple(str(name) for name in given)
+    if len(names) not in (0, count):
+        raise ValueError(f"there are {len(names)} names for {count}")
+    return names
 
 
 def _per_state(array: np.ndarray, num_states: int) -> np.ndarray:

@@ -29,6 +29,9 @@ WIDE = 1.8
 MOST_NAMED_DEPTHS = 10
 """Up to this many different depths each gets a colour of its own; beyond that colours follow the number."""
 
+MOST_BARS = 60
+"""Up to this many states of a model without a grid get a bar each."""
+
 WALL, EMPTY = "#3b3b3b", "#f4f4f4"
 GOAL, TRAP = "#cc79a7", "#d55e00"
 """From the palette of Okabe and Ito, which the colour-blind can tell apart; the shapes differ too."""
@@ -50,6 +53,40 @@ def draw_solution(directory: str | Path) -> list[Path]:
         )
     kinds = ["png", "svg"] if max(solution.layout.shape) <= SMALL_GRID else ["png"]
     return save(_figure(solution, solution.layout), folder / "solution", kinds)
+
+
+def solution_figure(directory: str | Path) -> Figure:
+    """Return the figure of a solution saved in a directory: on its grid or, if it has none, values by state."""
+    solution = load_solution(Path(directory))
+    return _values_by_state(solution) if solution.layout is None else _figure(solution, solution.layout)
+
+
+def _values_by_state(solution: SavedSolution) -> Figure:
+    """Return a bar per state with its action for small models, otherwise the values in the order of the states."""
+    from matplotlib.figure import Figure
+
+    count = len(solution.values)
+    if count > MOST_BARS:
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        panel = figure.subplots()
+        panel.plot(np.arange(count), solution.values, linewidth=0.8)
+        panel.set_xlabel("state")
+        panel.set_ylabel("value")
+    else:
+        figure = Figure(figsize=(8.0, 1.6 + 0.28 * count), layout="constrained")
+        panel = figure.subplots()
+        places = np.arange(count)
+        actions = [solution.action_label(action) for action in solution.policy.tolist()]
+        distinct = list(dict.fromkeys(actions))
+        for number, action in enumerate(distinct):
+            chosen = [place for place in places if actions[place] == action]
+            panel.barh(chosen, solution.values[chosen], color=f"C{number % 10}", label=action)
+        panel.set_yticks(places, [solution.state_label(state) for state in range(count)])
+        panel.invert_yaxis()
+        panel.set_xlabel("value")
+        figure.legend(title="action", loc="outside right upper", frameon=False)
+    figure.suptitle(_title(solution.about), fontsize=12)
+    return figure
 
 
 def _figure(solution: SavedSolution, layout: SavedLayout) -> Figure:

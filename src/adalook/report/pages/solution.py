@@ -25,6 +25,9 @@ MOST_PASSES = 1000
 MOST_ROWS = 60
 """So many go into its table."""
 
+MOST_STATES = 200
+"""So many states go into the table of a policy."""
+
 NEAR_OPTIMUM = 1e-3
 """Values stand for V* if they are certified to be nearer to it than this share of their own range …"""
 ROUNDING = 1e-9
@@ -69,6 +72,7 @@ def solution_page(solution: SavedSolution, trace: SavedTrace | None) -> str:
         f'<header class="top"><h1>{escape(name)}</h1>\n<p class="lead">{escape(_headline(about))}</p></header>\n<main>'
         f"<section><h2>Result</h2>{table(_summary(about), 'summary')}</section>"
         + (explorer_section("Explorer", _explorer_intro(explorer.meaning), explorer) if explorer else "")
+        + ("" if explorer else _policy(solution))
         + _convergence(passes, reason)
         + "</main>\n"
         f"<footer>Made by adalook {escape(about['adalook_version'])}. One file: it needs no network.</footer>"
@@ -263,6 +267,31 @@ def _convergence(passes: _Passes, reason: str) -> str:
     return (
         f'<section id="convergence"><h2>Convergence</h2>{note}\n<div class="convergence">{charts}</div>'
         f"{_pass_table(passes)}</section>"
+    )
+
+
+def _policy(solution: SavedSolution) -> str:
+    """Return the policy as a table: all of a small model, both ends of a large one."""
+    count = len(solution.values)
+    shown: list[int | None] = list(range(count))
+    if count > MOST_STATES:
+        shown = [*range(MOST_STATES // 2), None, *range(count - MOST_STATES // 2, count)]
+    lines = "".join(
+        f'<tr><td colspan="5">… {count - MOST_STATES:,} more …</td></tr>'
+        if state is None
+        else f"<tr><td>{escape(solution.state_label(state))}</td>"
+        f"<td>{escape(solution.action_label(int(solution.policy[state])))}</td>"
+        + "".join(
+            f'<td class="number">{number[state]:.8g}</td>'
+            for number in (solution.values, solution.lower, solution.upper)
+        )
+        + "</tr>"
+        for state in shown
+    )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("state", "action", "value", "lower", "upper"))
+    return (
+        '<section id="policy"><h2>Policy</h2><div class="scroll"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div></section>"
     )
 
 

@@ -1,0 +1,91 @@
+"""Models of other libraries: QuantEcon's `DiscreteDP` and stormpy's sparse models. Neither library is imported here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adalook.errors import ModelError
+from adalook.mdp.model import MDP
+
+
+def from_quantecon(ddp: Any) -> MDP:
+    """Build the model of `MDP.from_quantecon`."""
+    from scipy.sparse import csr_array
+
+    if not all(hasattr(ddp, name) for name in ("R", "Q", "beta")):
+        raise ModelError("this is no DiscreteDP", expected="quantecon.markov.DiscreteDP", got=type(ddp).__name__)
+    rewards, rows = np.asarray(ddp.R, float), ddp.Q
+    if getattr(ddp, "s_indices", None) is None:  # product form: (S, A), (S, A, S), −inf where not offered
+        feasible = np.isfinite(rewards) | (rewards != -np.inf)
+        return MDP(np.where(feasible, rewards, 0.0), rows, float(ddp.beta), mask=feasible)
+    states, actions = np.asarray(ddp.s_indices), np.asarray(ddp.a_indices)
+    num_states, num_actions = int(rows.shape[1]), int(actions.max()) + 1
+    pair = states * num_actions + actions
+    table = np.zeros((num_states, num_actions))
+    mask = np.zeros((num_states, num_actions), bool)
+    table[states, actions] = rewards
+    mask[states, actions] = rewards != -np.inf
+    csr: Any = csr_array(rows)
+    source = np.repeat(pair, np.diff(csr.indptr))
+    order = np.argsort(source, kind="stable")
+    counts = np.bincount(source, minlength=num_states * num_actions)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    shape = (num_states * num_actions, num_states)
+    transitions = csr_array((csr.data[order], csr.indices[order], indptr), shape=shape)
+    return MDP(np.where(mask, table, 0.0), transitions, float(ddp.beta), mask=mask)
+
+
+def from_stormpy(model: Any, discount: float, reward_model: str | None = None) -> MDP:
+    """Build the model of `MDP.from_stormpy`."""
+    from scipy.sparse import csr_array
+
+    matrix = getattr(model, "transition_matrix", None)
+    if matrix is None or not hasattr(matrix, "get_row_group_start"):
+        raise ModelError("this is no sparse model of stormpy", expected="stormpy.SparseMdp", got=type(model).__name__)
+    if str(getattr(model, "model_type", "")).rpartition(".")[2] not in ("MDP", "DTMC"):
+        raise ModelError("this kind of model has no policy to find", expected="an MDP or DTMC", got=model.model_type)
+    paid = _storm_rewards(model, matrix, reward_model)
+    num_states = int(model.nr_states)
+    first = [int(matrix.get_row_group_start(s)) for s in range(num_states)]
+    last = [int(matrix.get_row_group_end(s)) for s in range(num_states)]
+    num_actions = max(end - start for start, end in zip(first, last, strict=True))
+    rewards, mask = np.zeros((num_states, num_actions)), np.zeros((num_states, num_actions), bool)
+    indices: list[int] = []
+    data: list[float] = []
+    counts = np.zeros(num_states * num_actions, np.int64)
+    for s in range(num_states):
+        for a, row in enumerate(range(first[s], last[s])):
+            entries = [(int(entry.column), float(entry.value())) for entry in matrix.get_row(row)]
+            indices += [column for column, _ in entries]
+            data += [value for _, value in entries]
+            counts[s * num_actions + a] = len(entries)
+            rewards[s, a] = paid[row]
+            mask[s, a] = True
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    transitions = csr_array((np.array(data), np.array(indices), indptr), shape=(num_states * num_actions, num_states))
+    return MDP(rewards, transitions, discount, mask=mask)
+
+
+def _storm_rewards(model: Any, matrix: Any, name: str | None) -> np.ndarray:
+    """Return the reward of every row (choice) under one of the model's reward models."""
+    known = list(model.reward_models)
+    if name is None:
+        if len(known) != 1:
+            raise ModelError(
+                "which rewards?", expected=f"reward_model= one of {', '.join(map(repr, known)) or 'none'}", got="none"
+            )
+        name = known[0]
+    if name not in known:
+        raise ModelError("there is no such reward model", expected=", ".join(map(repr, known)), got=repr(name))
+    given = model.reward_models[name]
+    if given.has_transition_rewards:
+        raise ModelError("rewards on transitions are not read", expected="rewards of states and choices")
+    paid = np.zeros(int(matrix.nr_rows))
+    if given.has_state_action_rewards:
+        paid += np.asarray(given.state_action_rewards, float)
+    if given.has_state_rewards:
+        for s, reward in enumerate(given.state_rewards):
+            paid[int(matrix.get_row_group_start(s)) : int(matrix.get_row_group_end(s))] += float(reward)
+    return paid

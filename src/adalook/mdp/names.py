@@ -1,0 +1,55 @@
+"""The names of states and actions: they stand for numbers wherever a person reads or writes."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, NamedTuple
+
+from adalook.errors import ArgumentError, ModelError
+
+
+class Names(NamedTuple):
+    """One name per state and one per action, each distinct; empty where there are none."""
+
+    states: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+
+
+def checked_names(given: Any, count: int, kind: str) -> tuple[str, ...]:
+    """Return `count` distinct names as text, or raise `ModelError`; `kind` is "state" or "action"."""
+    if given is None:
+        return ()
+    expected = f"{count} names, one per {kind}"
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise ModelError(f"{kind}_names are wrong", expected=expected, got=repr(given))
+    names = tuple(str(name) for name in given)
+    if len(names) != count:
+        raise ModelError(f"{kind}_names are wrong", expected=expected, got=len(names))
+    if len(set(names)) != count:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"{kind}_names are wrong", expected="every name once", got=f"{twice!r} more than once")
+    return names
+
+
+def index_of(given: Any, names: tuple[str, ...], count: int, kind: str) -> int:
+    """Return the number of a state or action that is given by its number or name, or raise `ArgumentError`.
+
+    >>> index_of("rest", ("work", "rest"), 2, "action")
+    1
+    """
+    if isinstance(given, str):
+        if given in names:
+            return names.index(given)
+        near = difflib.get_close_matches(given, names, 1)
+        raise ArgumentError(
+            f"there is no {kind} {given!r}",
+            expected=", ".join(names[:12]) + (" …" if len(names) > 12 else "") if names else f"0 to {count - 1}",
+            remedy=f"did you mean {near[0]!r}?" if near else "",
+        )
+    try:
+        number = given.__index__()
+    except (AttributeError, TypeError):
+        raise ArgumentError(f"the {kind} is wrong", expected=f"0 to {count - 1}, or a name", got=repr(given)) from None
+    if not 0 <= number < count:
+        raise ArgumentError(f"the {kind} is out of range", expected=f"0 to {count - 1}", got=number)
+    return int(number)

@@ -1,0 +1,155 @@
+"""Answers as tables: pandas frames, rows of text for a terminal, and a grid of arrows for models on a grid."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adalook._arrays import IntArray
+from adalook._extras import import_extra
+from adalook.mdp.model import MDP
+from adalook.storage.files import atomic_write
+
+if TYPE_CHECKING:
+    import pandas
+
+    from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
+    from adalook.planning.solution import Solution
+
+SMALL = 24
+"""Models of at most this many states are printed whole …"""
+ENDS = 5
+"""… of larger ones this many states at either end."""
+LARGEST_PICTURE = (40, 100)
+"""Rows and columns of the largest grid that is printed as a picture."""
+ARROWS = {(-1, 0): "↑", (1, 0): "↓", (0, -1): "←", (0, 1): "→", (-1, -1): "↖", (-1, 1): "↗", (1, -1): "↙", (1, 1): "↘"}
+WALL, GOAL, TRAP, NO_STATE, STAYS = "█", "★", "✗", " ", "·"
+
+
+def frame(mdp: MDP, columns: Mapping[str, Any]) -> pandas.DataFrame:
+    """Return a pandas table with a row per state; the index holds the states' names, or numbers."""
+    pandas = import_extra("pandas", extra="frames", purpose="to_frame()")
+    index = pandas.Index(mdp.state_names or range(mdp.num_states), name="state")
+    return pandas.DataFrame(dict(columns), index=index)
+
+
+def solution_frame(solution: Solution, with_action_values: bool) -> pandas.DataFrame:
+    """Return the table of `Solution.to_frame`."""
+    mdp = solution.mdp
+    columns: dict[str, Any] = {
+        "action": named_actions(mdp, solution.policy),
+        "value": solution.values,
+        "lower": solution.lower,
+        "upper": solution.upper,
+    }
+    if with_action_values:
+        columns |= {f"q({mdp.action_label(a)})": solution.action_values[:, a] for a in range(mdp.num_actions)}
+    return frame(mdp, columns)
+
+
+def horizon_frame(solution: FiniteHorizonSolution) -> pandas.DataFrame:
+    """Return the table of `FiniteHorizonSolution.to_frame`, indexed by step and state."""
+    pandas = import_extra("pandas", extra="frames", purpose="to_frame()")
+    mdp, steps = solution.mdp, solution.horizon
+    index = pandas.MultiIndex.from_product(
+        [range(steps), mdp.state_names or range(mdp.num_states)], names=["step", "state"]
+    )
+    columns = {
+        "action": named_actions(mdp, solution.policy.ravel()),
+        "value": solution.values[:-1].ravel(),
+        "lower": solution.lower[:-1].ravel(),
+        "upper": solution.upper[:-1].ravel(),
+    }
+    return pandas.DataFrame(columns, index=index)
+
+
+def named_actions(mdp: MDP, policy: IntArray) -> np.ndarray:
+    """Return the names of a policy's actions or, without names, their numbers."""
+    return np.array(mdp.action_names, dtype=object)[policy] if mdp.action_names else policy
+
+
+def policy_rows(mdp: MDP, policy: IntArray, values: np.ndarray) -> Iterator[tuple[str, str, str]]:
+    """Yield (state, action, value) as text: every state of a small model, both ends of a large one with … between."""
+    n = mdp.num_states
+    shown = range(n) if n <= SMALL else [*range(ENDS), None, *range(n - ENDS, n)]
+    for state in shown:
+        if state is None:
+            yield "…", f"({n - 2 * ENDS:,} more)", "…"
+        else:
+            yield mdp.state_label(state), mdp.action_label(int(policy[state])), f"{values[state]:.6g}"
+
+
+def policy_text(mdp: MDP, policy: IntArray, values: np.ndarray) -> str:
+    """Return a policy as text: a picture of arrows on a grid, otherwise a table of states, actions and values.
+
+    >>> import adalook as al
+    >>> mdp = al.MDP([[0.0, 1.0], [2.0, 0.0]], [[0, 1], [1, 0]], 0.5, state_names=["low", "high"])
+    >>> print(policy_text(mdp, np.array([1, 0]), np.array([3.0, 4.0])))
+    state  action  value
+    low    1       3
+    high   0       4
+    """
+    drawn = picture(mdp, policy)
+    if drawn:
+        return drawn
+    rows = [("state", "action", "value"), *policy_rows(mdp, policy, values)]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    return "\n".join(f"{state:{widths[0]}}  {action:{widths[1]}}  {value}" for state, action, value in rows)
+
+
+def policy_html(solution: Solution) -> str:
+    """Return a solution as HTML for notebooks: a headline and the policy."""
+    mdp = solution.mdp
+    head = f"<p><b>{escape(solution.method)}</b>: {escape(solution.status.value)}, {escape(solution.message)}</p>"
+    drawn = picture(mdp, solution.policy)
+    if drawn:
+        return f'{head}<pre style="line-height:1.1">{escape(drawn)}</pre>'
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in policy_rows(mdp, solution.policy, solution.values)
+    )
+    return f"{head}<table><tr><th>state</th><th>action</th><th>value</th></tr>{lines}</table>"
+
+
+def write_csv(solution: Solution, path: Path) -> None:
+    """Write a row per state: state, action, value, lower, upper; names where there are any, numbers in full."""
+    mdp = solution.mdp
+    with atomic_write(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        rows = csv.writer(text)
+        rows.writerow(["state", "action", "value", "lower", "upper"])
+        columns = (solution.policy, solution.values, solution.lower, solution.upper)
+        for state, (action, *numbers) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            rows.writerow([mdp.state_label(state), mdp.action_label(action), *map(repr, numbers)])
+        text.detach()
+
+
+def picture(mdp: MDP, policy: IntArray) -> str:
+    """Return a policy on a grid as lines of arrows; empty if the model has no grid, or one too large to print.
+
+    >>> import adalook as al
+    >>> mdp = al.zoo.gridworld(3, 4)
+    >>> print(picture(mdp, al.solve(mdp).policy))
+    → → → ↓
+    → → → ↓
+    → → → ★
+    """
+    layout = mdp.layout
+    if layout is None or not layout.moves:
+        return ""
+    if layout.shape[0] > LARGEST_PICTURE[0] or layout.shape[1] > LARGEST_PICTURE[1]:
+        return ""
+    marks = np.where(layout.walls, WALL, NO_STATE).astype("U1")
+    for (row, column), action in zip(layout.cells.tolist(), policy.tolist(), strict=True):
+        if row >= 0:
+            marks[row, column] = ARROWS.get(tuple(layout.moves[action]), STAYS)
+    for cells, mark in ((layout.goals, GOAL), (layout.traps, TRAP)):
+        for row, column in cells:
+            marks[row, column] = mark
+    return "\n".join(" ".join(line).rstrip() for line in marks.tolist())
