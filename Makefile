@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint setup browser reproduce reproduce-minatar reproduce-atari report \
+.PHONY: help demo test test-slow lint docs package setup browser reproduce reproduce-minatar reproduce-atari report \
 	certify bench-planning bench-search bench-start bench-throughput clean
 
 help:  ## list the targets
@@ -11,7 +11,7 @@ help:  ## list the targets
 demo: .venv/ready  ## solve the paper's maze by every lookahead rule, then train QL-DQN on Breakout for a minute
 	$(BIN)/adalook demo --out demo --learn-seconds 60
 
-test: lint browser  ## lint, type-check and run all tests but the slow ones
+test: lint docs browser  ## lint, type-check, build the documentation and run all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 10
 
 test-slow: .venv/ready browser  ## the slow tests: kill -9 at many moments, long soaks, a Ray cluster
@@ -41,6 +41,19 @@ lint: .venv/ready  ## style, types, who may import whom
 
 certify: .venv/ready  ## every way of Auto on 10,000 random models each, against exact rationals
 	ADALOOK_CERTIFY_MODELS=10000 $(BIN)/python -m pytest -q tests/planning/test_certificate.py -k whichever_way
+
+docs: .venv/ready  ## build the documentation into build/site; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . build/site
+	@echo '<!doctype html><meta http-equiv="refresh" content="0; url=docs/index.html">' > build/site/index.html
+	@echo open build/site/index.html
+
+package: .venv/ready  ## build wheel and source archive into dist/ and try the wheel in an empty environment
+	rm -rf dist build/try
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/try
+	build/try/bin/pip install --quiet --constraint constraints.txt dist/*.whl
+	cd build/try && bin/adalook --version && bin/adalook solve 'zoo:maze?size=10&seed=1' --out maze
+	cd build/try && bin/python -c "import adalook as al; sol = al.solve(al.zoo.chain()); assert sol.certified; print(sol)"
 
 bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox and Storm, into results/
 	$(BIN)/python -m benchmarks.planning

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 SOURCES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((REPOSITORY / folder).rglob("*.py"))]
 
 
@@ -50,6 +51,23 @@ def test_decisions_that_are_cited_exist() -> None:
         for first, rest in cited.findall(path.read_text()):
             for number in [first, *re.findall(r"\d+", rest)]:
                 assert int(number) in numbers, f"{path.name} cites decision {number}"
+
+
+def sessions() -> list[Path]:
+    """Return the pages that show what Python answers."""
+    return [page for page in PAGES if "```pycon" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", sessions(), ids=lambda page: page.stem)
+def test_python_answers_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is one session: names of a block are known to the next."""
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), re.DOTALL))
+    session = doctest.DocTestParser().get_doctest(code, {}, page.stem, str(page), 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner.run(session, out=said.append)
+    assert not runner.summarize(verbose=False).failed, "".join(said)
 
 
 def test_the_code_of_the_readme_runs() -> None:

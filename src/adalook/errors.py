@@ -6,6 +6,9 @@ The subclasses also derive from the built-in error a Python programmer would loo
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class AdalookError(Exception):
     """The base of all errors that adalook raises on purpose."""
@@ -20,6 +23,16 @@ class AdalookError(Exception):
         if remedy:
             message += f". {remedy[0].upper()}{remedy[1:]}"
         super().__init__(message if message.endswith(("?", ".")) else f"{message}.")
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """Return a question with the known name that is nearest to the given one; empty if none is near.
+
+    >>> did_you_mean("lerning_rate", ["learning_rate", "discount"])
+    "did you mean 'learning_rate'?"
+    """
+    near = difflib.get_close_matches(str(given), list(known), 1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 class ModelError(AdalookError, ValueError):

@@ -11,7 +11,7 @@ import tyro
 
 from adalook import _validation as validation
 from adalook.cli.terminal import DONE, optional
-from adalook.errors import FileError
+from adalook.errors import ArgumentError, FileError
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class EvaluateCommand:
 
         if self.epsilon is not None:
             validation.fraction.validate("--epsilon", self.epsilon)
+        if self.gif is not None and self.gif.suffix.lower() != ".gif":
+            raise ArgumentError("--gif writes GIFs only", expected="a name that ends in .gif", got=str(self.gif))
         if self.gif is not None and not self.gif.parent.is_dir():
             raise FileError(
                 f"cannot write {self.gif}", remedy=f"there is no directory {self.gif.parent}: make it first"

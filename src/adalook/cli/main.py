@@ -24,7 +24,7 @@ from adalook.cli.search import SearchCommand
 from adalook.cli.solve import SolveCommand
 from adalook.cli.terminal import BROKEN_PIPE, DONE, INTERRUPTED, WRONG_ARGUMENTS
 from adalook.cli.train import TrainCommand
-from adalook.errors import AdalookError, ArgumentError
+from adalook.errors import AdalookError, ArgumentError, did_you_mean
 
 ABOUT = """Planning and learning that look ahead only as far as each state needs.
 
@@ -79,6 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: list[str]) -> Command | None:
     """Return the command with its flags; None if only help was asked for, which is printed then."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise ArgumentError(
+            f"there is no command '{arguments[0]}'",
+            expected=", ".join(COMMANDS),
+            remedy=did_you_mean(arguments[0], COMMANDS) or "see adalook --help",
+        )
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
@@ -108,13 +114,34 @@ def _first_sentence(box: str) -> str:
     paragraph = parts[0][: parts[0].index("")] if "" in parts[0] else parts[0]
     if paragraph[0].startswith("Missing from"):
         paragraph = paragraph[:2]  # the rest is the flag's help
-    what = " ".join(" ".join(paragraph).split()).rstrip(".")
+    what = _in_plain_words(" ".join(" ".join(paragraph).split()).rstrip("."))
     for hint in parts[1:]:
         flag = re.search(r"--[a-z-]+", " ".join(hint))
         if hint[0].startswith("Available"):
             return f"{what}. {' '.join(hint)}"
         if hint[0].startswith("Perhaps you meant") and flag and flag.group() not in what.split():
             return f"{what}. Perhaps you meant {flag.group()}"
+    return what
+
+
+def _in_plain_words(what: str) -> str:
+    """Return tyro's sentence about a flag's value as ours.
+
+    >>> _in_plain_words("invalid choice 'ppo' for argument '--agent'. Expected one of ('qldqn', 'dqn', 'None')")
+    "--agent is wrong: expected qldqn or dqn, got 'ppo'"
+    """
+    choice = re.match(
+        r"invalid choice (?P<got>'.*') for argument '(?P<flag>--[a-z-]+)'. Expected one of \((.*)\)", what
+    )
+    if choice:
+        words = [word for word in re.findall(r"'([^']*)'", choice[3]) if word != "None"]
+        return f"{choice['flag']} is wrong: expected {' or '.join(words)}, got {choice['got']}"
+    typed = re.match(
+        r"Error parsing (--[a-z-]+): no type matching ([A-Z]+).* could be instantiated from \[(.*)\]", what
+    )
+    if typed:
+        kind = {"FLOAT": "a number", "INT": "a whole number", "BOOL": "True or False"}.get(typed[2], typed[2].lower())
+        return f"{typed[1]} is wrong: expected {kind}, got {typed[3]}"
     return what
 
 

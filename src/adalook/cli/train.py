@@ -8,8 +8,11 @@ complaints come at once.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -17,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import tyro
 
 from adalook._validation import field_help
-from adalook.cli.terminal import DONE, STOPPED_EARLY
+from adalook.cli.terminal import DONE, STOPPED_EARLY, optional
 from adalook.errors import ArgumentError
-from adalook.learning.config import Config
+from adalook.learning.config import Config, read_settings
 from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
@@ -28,11 +31,36 @@ if TYPE_CHECKING:
     from adalook.learning.runs.run import RunResult
 
 
-def _flags_of(dataclass: type, presets: Mapping[str, Any]) -> type:
+def field_sections(dataclass: type) -> dict[str, list[str]]:
+    """Return the names of a dataclass's fields by the comment that heads their section."""
+    sections: dict[str, list[str]] = {}
+    heading = ""
+    for line in inspect.getsource(dataclass).splitlines():
+        comment, field = re.match(r"    # (\w.*)", line), re.match(r"    (\w+): ", line)
+        heading = comment[1] if comment else heading
+        if field:
+            sections.setdefault(heading, []).append(field[1])
+    return sections
+
+
+def _flags_in_sections(dataclass: type, presets: Mapping[str, Any]) -> type:
+    """Return a dataclass of dataclasses, one per section, so that help shows the flags in groups."""
+    fields = []
+    for heading, names in field_sections(dataclass).items():
+        group = _flags_of(dataclass, presets, names)
+        group.__doc__ = f"{heading}."
+        name = "_".join(re.findall(r"\w+", heading.lower().removeprefix("the ")))
+        fields.append((name, Annotated[group, tyro.conf.OmitArgPrefixes], dataclasses.field(default_factory=group)))
+    return dataclasses.make_dataclass(f"{dataclass.__name__}Flags", fields, frozen=True)
+
+
+def _flags_of(dataclass: type, presets: Mapping[str, Any], only: Collection[str] = ()) -> type:
     """Return a dataclass with the same fields, whose values are None and whose help tells the presets' defaults."""
     hints, help_of = get_type_hints(dataclass), field_help(dataclass)
     fields = []
     for field in dataclasses.fields(dataclass):
+        if only and field.name not in only:
+            continue
         values = {name: getattr(preset, field.name) for name, preset in presets.items()}
         if len(set(values.values())) == 1:
             default = f"Default: {next(iter(values.values()))}."
@@ -46,8 +74,11 @@ def _flags_of(dataclass: type, presets: Mapping[str, Any]) -> type:
 
 
 def _given(flags: Any) -> dict[str, Any]:
-    """Return the flags that were given, by name."""
-    return {name: value for name, value in vars(flags).items() if value is not None}
+    """Return the flags that were given, by name, those of groups included."""
+    given: dict[str, Any] = {}
+    for name, value in vars(flags).items():
+        given |= _given(value) if dataclasses.is_dataclass(value) else {} if value is None else {name: value}
+    return given
 
 
 def _metavar(hint: Any) -> str | None:
@@ -59,7 +90,7 @@ def _metavar(hint: Any) -> str | None:
     return {str: "TEXT", int: "N", float: "NUMBER"}.get(hint, "NUMBER …")
 
 
-ConfigFlags: Any = _flags_of(
+ConfigFlags: Any = _flags_in_sections(
     Config,
     {
         "dqn on Atari": atari(),
@@ -107,6 +138,10 @@ class TrainCommand:
         tyro.conf.arg(metavar="SEED", help_behavior_hint=f"(default: {DEFAULTS['seed']})"),
     ] = None
     """Runs with the same seed are equal to the bit."""
+    seeds: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 1
+    """Train this many runs, one after the other, with consecutive seeds: RUN/seed-0, RUN/seed-1, …"""
+    settings: Annotated[Path | None, optional(Path, "FILE"), tyro.conf.arg(name="config")] = None
+    """A TOML file with settings, on top of the preset of ENV; flags win. `al.Config.save` writes one."""
     out: Annotated[str, tyro.conf.arg(metavar="RUN", help_behavior_hint="")] = ""
     """The directory of a new run."""
     resume: Annotated[str, tyro.conf.arg(metavar="RUN", help_behavior_hint="")] = ""
@@ -120,6 +155,15 @@ class TrainCommand:
         """Start or resume the run and train; return the exit code."""
         if bool(self.out) == bool(self.resume):
             raise ArgumentError("train needs a directory", expected="either --out RUN (new) or --resume RUN")
+        if self.seeds < 1 or (self.seeds > 1 and self.resume):
+            raise ArgumentError(
+                "--seeds is wrong",
+                expected="a whole number >= 1, with --out",
+                got=self.seeds,
+                remedy="resume runs one by one, each from its own directory",
+            )
+        if self.seeds > 1:
+            return self._train_seeds()
         if not self.steps and not self.seconds:
             raise ArgumentError("train needs an end", expected="--steps or --seconds, above 0")
         from adalook.learning.runs.run import resume_run, start_run, training_limits
@@ -143,14 +187,26 @@ class TrainCommand:
             agent=agent,
             on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )
-        _print_result(result, directory)
+        limits = [f"--steps {self.steps}"] * bool(self.steps) + [f"--seconds {self.seconds:g}"] * bool(self.seconds)
+        _print_result(result, directory, " ".join(limits))
         return STOPPED_EARLY if result.interrupted else DONE
 
+    def _train_seeds(self) -> int:
+        """Train one run per seed, one after the other, in directories below --out."""
+        first = self.seed or DEFAULTS["seed"]
+        codes = []
+        for seed in range(first, first + self.seeds):
+            print(f"seed {seed}:")
+            one = dataclasses.replace(self, seed=seed, seeds=1, out=str(Path(self.out) / f"seed-{seed}"))
+            codes.append(one.run())
+            if codes[-1] != DONE:
+                break
+        return max(codes)
+
     def _run_options(self, defaults: RunOptions) -> RunOptions:
-        """Return the defaults with the flags that were given; the progress bar shows on terminals only."""
+        """Return the defaults with the flags that were given; progress shows unless told not to."""
         given = _given(self.options)
-        progress = given.get("progress", True) and sys.stderr.isatty()
-        return dataclasses.replace(defaults, **given | {"progress": progress})
+        return dataclasses.replace(defaults, **{"progress": True} | given)
 
     def _new_agent(self) -> Agent:
         """Return the untrained agent that the flags describe."""
@@ -163,7 +219,8 @@ class TrainCommand:
         agent, depth, seed = (
             default if getattr(self, name) is None else getattr(self, name) for name, default in DEFAULTS.items()
         )
-        config = dataclasses.replace(config_for(self.env, agent), **_given(self.config))
+        settings = {} if self.settings is None else read_settings(self.settings)
+        config = config_for(self.env, agent).with_settings(**settings | _given(self.config))
         if agent == "dqn":
             return DQN(self.env, config, depth=depth, seed=seed)
         if self.depth is not None:
@@ -186,7 +243,7 @@ class TrainCommand:
             )
 
 
-def _print_result(result: RunResult, directory: Path) -> None:
+def _print_result(result: RunResult, directory: Path, limits: str) -> None:
     if result.prior_steps:
         print(f"the prior has trained for {result.prior_steps:,} steps, the agent for none yet; run in {directory}")
     else:
@@ -195,5 +252,8 @@ def _print_result(result: RunResult, directory: Path) -> None:
         print(f"{result.step:,} steps in {time}; run in {directory}")
     if result.mean_score is not None:
         print(f"mean score of the last {result.scored_episodes} episodes: {result.mean_score:.2f}")
+    if result.evaluation is not None:
+        episodes = len(result.evaluation.scores)
+        print(f"evaluation of the agent as it is now: {result.evaluation.mean:.2f} over {episodes} episodes")
     if result.interrupted:
-        print(f"interrupted, and saved: go on with adalook train --resume {directory}")
+        print(f"interrupted, and saved: go on with adalook train --resume {shlex.quote(str(directory))} {limits}")

@@ -7,7 +7,10 @@ decisions, one per environment, whatever the environment does with them (Atari: 
 from __future__ import annotations
 
 import dataclasses
+import json
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from adalook._validation import (
@@ -24,7 +27,8 @@ from adalook._validation import (
     positive,
     text,
 )
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError, did_you_mean
+from adalook.storage.files import atomic_write, file_error
 
 Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
@@ -267,10 +271,66 @@ class Config:
         """Return the config that `to_plain` gave; an unknown name is refused."""
         if not isinstance(plain, dict):
             raise ArgumentError("config: no settings", expected="a mapping from names to values", got=repr(plain))
-        unknown = plain.keys() - {field.name for field in dataclasses.fields(cls)}
-        if unknown:
-            raise ArgumentError("config: there is no such setting", got=", ".join(sorted(map(str, unknown))))
-        return cls(**plain)
+        return cls(**known_settings(plain))
+
+    @classmethod
+    def for_env(cls, env: Any, *, agent: str = "dqn", **settings: Any) -> Config:
+        """Return the preset of an agent ("dqn" or "qldqn") for an environment's family, with some settings changed.
+
+        >>> Config.for_env("ALE/Breakout-v5", learning_rate=5e-5).network
+        'nature'
+        """
+        from adalook.learning.presets import config_for
+
+        return config_for(env, agent).with_settings(**settings)
+
+    def with_settings(self, **settings: Any) -> Config:
+        """Return a config with some settings changed; an unknown name is refused, with a suggestion."""
+        return dataclasses.replace(self, **known_settings(settings))
+
+    def save(self, path: str | Path) -> None:
+        """Write all settings to a TOML file."""
+        lines = [f"{name} = {_toml(value)}" for name, value in self.to_plain().items()]
+        with atomic_write(Path(path)) as file:
+            file.write(("\n".join(lines) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: str | Path, env: Any = None) -> Config:
+        """Read settings from a TOML file: all of them, or some on top of the preset of `env`."""
+        settings = read_settings(path)
+        return cls.from_plain(settings) if env is None else cls.for_env(env, **settings)
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Return the settings of a TOML file, every name checked."""
+    try:
+        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise file_error("read", Path(path), error) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is no TOML file", expected="lines such as learning_rate = 1e-4", got=error) from error
+    return known_settings(settings)
+
+
+def known_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as they are, or raise if `Config` has no field of such a name."""
+    names = [field.name for field in dataclasses.fields(Config)]
+    for name in settings:
+        if name not in names:
+            raise ArgumentError(
+                f"config: there is no setting {name!r}",
+                remedy=did_you_mean(name, names) or "help(al.Config) and adalook train --help list them",
+            )
+    return settings
+
+
+def _toml(value: Any) -> str:
+    """Return a plain value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else repr(value)
 
 
 def _check_network(name: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, NamedTuple
 
-from adalook.errors import ArgumentError, ModelError
+from adalook.errors import ArgumentError, ModelError, did_you_mean
 
 
 class Names(NamedTuple):
@@ -40,11 +39,10 @@ def index_of(given: Any, names: tuple[str, ...], count: int, kind: str) -> int:
     if isinstance(given, str):
         if given in names:
             return names.index(given)
-        near = difflib.get_close_matches(given, names, 1)
         raise ArgumentError(
             f"there is no {kind} {given!r}",
             expected=", ".join(names[:12]) + (" …" if len(names) > 12 else "") if names else f"0 to {count - 1}",
-            remedy=f"did you mean {near[0]!r}?" if near else "",
+            remedy=did_you_mean(given, names),
         )
     try:
         number = given.__index__()

@@ -13,10 +13,12 @@ action, _ = agent.predict(observation)
 from __future__ import annotations
 
 import contextlib
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,7 +48,12 @@ from adalook.learning.training import EnvPool, Round, Trainer
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
 
-Callback = Callable[[Round], None]
+Callback = Callable[[Round], bool | None]
+"""A function that training calls with every round; when it returns False, training ends."""
+
+
+REPORT_PERIOD_STEPS = 200
+"""Agent steps between reports of progress while `learn` runs."""
 
 
 class Agent(ABC):
@@ -76,6 +83,7 @@ class Agent(ABC):
                 remedy="leave n_steps to plain DQN, depth=0, or set learn_real_steps",
             )
         self.sim = _simulator(env, self.config)
+        _check_network_fits(self.config, self.sim)
         self.device = find_device(self.config.device)
         self.network = self._new_network()
         self.q_function = QFunction(self.network, self.device)
@@ -156,14 +164,22 @@ class Agent(ABC):
         return self.trainer.rounds()
 
     def learn(
-        self, *, steps: int | None = None, seconds: float | None = None, callbacks: Iterable[Callback] = ()
+        self,
+        *,
+        steps: int | None = None,
+        seconds: float | None = None,
+        callbacks: Iterable[Callback] = (),
+        progress: bool = True,
+        log: Callable[..., object] | None = None,
     ) -> Self:
         """Train for so many more agent steps, or so many more seconds of training, whichever is over first.
 
         Args:
             steps: rounds are never cut, so there may be up to `config.num_envs` − 1 more.
             seconds: time that callbacks take is not counted.
-            callbacks: called with each round; see `adalook.learning.runs.callbacks`.
+            callbacks: called with each `Round`; one that returns False ends training after it.
+            progress: show how it goes on standard error: a live line on a terminal, otherwise a line now and then.
+            log: called as `log({"charts/episodic_return": …}, step=…)`, which is how `wandb.log` is called.
 
         Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
         """
@@ -173,14 +189,20 @@ class Agent(ABC):
             steps = validation.integer(0).validate("steps", steps)
         if seconds is not None:
             seconds = validation.non_negative.validate("seconds", seconds)
-        callbacks = list(callbacks)
+        for callback in (callbacks := list(callbacks)):
+            if not callable(callback):
+                raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
-        with SignalGuard() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
-            while self.step < last_step and self.trainer.seconds < last_second and not stopped:
+        with contextlib.ExitStack() as stack:
+            callbacks += _watching(self.step, (last_step, last_second), progress, log, stack)
+            stopped = stack.enter_context(SignalGuard())
+            rounds = stack.enter_context(contextlib.closing(self.rounds()))  # type: ignore[type-var]
+            goes_on = True
+            while goes_on and self.step < last_step and self.trainer.seconds < last_second and not stopped:
                 done = next(rounds)
-                for callback in callbacks:
-                    callback(done)
+                answers = [callback(done) for callback in callbacks]
+                goes_on = not any(answer is False for answer in answers)
         stopped.raise_received()
         return self
 
@@ -339,15 +361,54 @@ class Agent(ABC):
         return agent
 
 
-def checked_config(env: Any, config: Config | None, agent: str) -> Config:
-    """Return a config as it is, or the preset of an agent for an environment for None; raise for anything else."""
+def _watching(
+    step: int,
+    limits: tuple[float, float],
+    progress: bool,
+    log: Callable[..., object] | None,
+    stack: contextlib.ExitStack,
+) -> list[Callback]:
+    """Return the callback that shows progress and logs metrics, if either is wanted."""
+    from adalook.learning.runs.callbacks import ProgressCallback
+    from adalook.learning.runs.loggers import Logger, MetricLogger, progress_logger
+
+    loggers: list[Logger] = []
+    if progress:
+        loggers.append(stack.enter_context(progress_logger(*limits)))
+    if log is not None:
+        loggers.append(MetricLogger(log))
+    return [ProgressCallback(loggers, REPORT_PERIOD_STEPS, step)] if loggers else []
+
+
+def checked_config(
+    env: Any, config: Config | None, agent: str, settings: Mapping[str, Any] = MappingProxyType({})
+) -> Config:
+    """Return a config, or the preset of an agent for an environment for None, with some settings changed."""
+    if inspect.isclass(env):
+        raise ArgumentError(
+            f"{env.__name__} is a class", expected="an environment", remedy=f"make one: {env.__name__}()"
+        )
     if config is None:
-        return config_for(env, agent)
+        return config_for(env, agent).with_settings(**settings)
     if not isinstance(config, Config):
         raise ArgumentError(
-            "this is no config", expected="an al.Config, or None", got=repr(config), remedy="pass al.Config(...)"
+            "this is no config",
+            expected="an al.Config, or None",
+            got=repr(config),
+            remedy="pass settings by name, as in al.QLDQN(env, learning_rate=1e-3), or an al.Config",
         )
-    return config
+    return config.with_settings(**settings)
+
+
+def _check_network_fits(config: Config, sim: Simulator) -> None:
+    """Raise if a config was plainly meant for another family of environments."""
+    if config.network == "minatar" and sim.observation_shape == (4, 84, 84):
+        raise ArgumentError(
+            "config: the network of MinAtar does not suit Atari's frames",
+            expected="network='nature'",
+            got="'minatar', the default of al.Config",
+            remedy="change the preset by name, as in al.QLDQN(env, learning_rate=1e-4), or al.Config.for_env(env, …)",
+        )
 
 
 def _simulator(env: Any, config: Config) -> Simulator:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from adalook import _validation as validation
 from adalook.learning.acting import TreeActor, ValueActor
-from adalook.learning.agents.base import Agent
+from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.config import DEEPEST, Config
 from adalook.learning.runs.directory import env_and_config
 from adalook.search.rules.fixed import FixedDepth
@@ -15,16 +15,21 @@ from adalook.search.rules.fixed import FixedDepth
 class DQN(Agent):
     """DQN; with `depth` > 0 it acts by a tree of that depth with its Q-function at the leaves.
 
+    Settings are fields of `al.Config`, changed by name on top of the env's preset, or of a config that is given.
+
     >>> import adalook as al
     >>> agent = DQN(al.zoo.chain(n=4, discount=0.9), depth=1)
-    >>> agent.learn(steps=64)
+    >>> agent.learn(steps=64, progress=False)
     DQN(MDP(6 states, 2 actions, discount 0.9, deterministic), seed=0, step=64)
     """
 
     kind = "dqn"
 
-    def __init__(self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0) -> None:
+    def __init__(
+        self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0, **settings: Any
+    ) -> None:
         self.depth: int = validation.integer(0, DEEPEST).validate("the depth", depth)
+        config = checked_config(env, config, self.kind, settings)
         super().__init__(env, config, heads=(self.depth,), seed=seed)
         if self.depth == 0:
             self.actor = ValueActor(self.q_function)

@@ -35,17 +35,21 @@ class QLDQN(Agent):
 
     `config.prior` says what Ṽ* is: "self" needs none; "train" trains a DQN of depth 0 first; else it is a run of one.
 
+    Settings are fields of `al.Config`, changed by name on top of the env's preset, or of a config that is given.
+
     >>> import adalook as al
-    >>> QLDQN(al.zoo.chain(n=4, discount=0.9)).learn(steps=64).step
+    >>> QLDQN(al.zoo.chain(n=4, discount=0.9), learning_rate=0.01).learn(steps=64, progress=False).step
     64
     """
 
     kind = "qldqn"
 
-    def __init__(self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None) -> None:
-        config = checked_config(env, config, self.kind)
+    def __init__(
+        self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None, **settings: Any
+    ) -> None:
         if prior is not None:
-            config = dataclasses.replace(config, prior=str(prior))
+            settings["prior"] = str(prior)
+        config = checked_config(env, config, self.kind, settings)
         super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed)  # step 1
 
         self._prior_agent: DQN | None = None  # step 2

@@ -69,19 +69,28 @@ class ProgressCallback:
     def __init__(self, loggers: Sequence[Logger], period_steps: int, first_step: int = 0) -> None:
         self._loggers, self._schedule = loggers, EverySteps(period_steps, first_step)
         self._statistics = ProgressStatistics()
+        self._unreported: Round | None = None
+        """The last round, if it is in no summary yet."""
 
     def __call__(self, done: Round) -> None:
         self._statistics.add(done)
+        self._unreported = done
         for episode in done.episodes:
             for logger in self._loggers:
                 logger.episode(done.step, episode, done.phase)
         due = self._schedule.due(done.step)
         if due or done.last_of_phase:
-            summary = self._statistics.summarize(done)
-            for logger in self._loggers:
-                logger.progress(summary)
+            self.at_end()
         if done.last_of_phase:
             self._schedule.last_step = 0  # the agent counts its own steps
+
+    def at_end(self) -> None:
+        """Log statistics of the rounds that are in no summary yet, if there are any."""
+        if self._unreported is not None:
+            summary = self._statistics.summarize(self._unreported)
+            self._unreported = None
+            for logger in self._loggers:
+                logger.progress(summary)
 
     def state(self) -> dict[str, Any]:
         return {"statistics": self._statistics.state(), "last_step": self._schedule.last_step}
@@ -120,13 +129,33 @@ class EvaluationCallback:
         self._directory = directory
         self._schedule = EverySteps(period_steps, agent.step)
         self.best_score: float | None = None
+        self.last: tuple[int, Evaluation] | None = None
+        """The step and the result of the last evaluation since the run was started or resumed."""
 
     def __call__(self, done: Round) -> None:
         if done.phase == "agent" and self._schedule.due(done.step) and self._episodes:
-            evaluation = self._agent.evaluate(self._episodes, seed=EVALUATION_SEEDS + self._agent.seed)
-            for logger in self._loggers:
-                logger.evaluation(done.step, evaluation)
-            self._keep_best(done.step, evaluation)
+            self._evaluate(done.step)
+
+    def at_end(self, step: int) -> Evaluation | None:
+        """Return the evaluation of the agent as training leaves it; None if there are no evaluations.
+
+        It is logged but, unless it is the first, does not compete for the best: a run that goes on from its last
+        checkpoint shall not differ from one that never stopped.
+        """
+        if not self._episodes:
+            return None
+        if self.last is None or self.last[0] != step:
+            self._evaluate(step, may_be_best=self.best_score is None)
+        assert self.last is not None
+        return self.last[1]
+
+    def _evaluate(self, step: int, may_be_best: bool = True) -> None:
+        evaluation = self._agent.evaluate(self._episodes, seed=EVALUATION_SEEDS + self._agent.seed)
+        for logger in self._loggers:
+            logger.evaluation(step, evaluation)
+        if may_be_best:
+            self._keep_best(step, evaluation)
+        self.last = step, evaluation
 
     def _keep_best(self, step: int, evaluation: Evaluation) -> None:
         if self.best_score is None or evaluation.mean > self.best_score:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -149,16 +152,8 @@ class TensorBoardLogger:
     def progress(self, summary: ProgressSummary) -> None:
         step, events = summary.step, self._phases[summary.phase]
         events.add_speed(step, summary.seconds)
-        events.add("charts/epsilon", summary.epsilon, step)
-        events.add("losses/td_loss", summary.loss, step)
-        events.add("losses/q_values", summary.mean_value, step)
-        events.add("search/merged_share", summary.merged_share, step)
-        decisions = sum(summary.depths.values())
-        for depth, count in summary.depths.items():
-            events.add(f"depth/share_{depth}", count / decisions, step)
-        for depth, values in summary.distances.items():
-            for quantile, value in zip(QUANTILES, values, strict=True):
-                events.add(f"distance/depth_{depth}_quantile_{quantile:g}", value, step)
+        for name, value in scalars(summary).items():
+            events.add(name, value, step)
 
     def evaluation(self, step: int, evaluation: Evaluation) -> None:
         self._phases["agent"].add("evaluation/mean_score", evaluation.mean, step)
@@ -195,6 +190,93 @@ class _Events:
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+def scalars(summary: ProgressSummary) -> dict[str, float]:
+    """Return the statistics of a summary by the names under which TensorBoard and W&B show them; without unknowns."""
+    decisions = sum(summary.depths.values())
+    named: dict[str, float | None] = {
+        "charts/epsilon": summary.epsilon,
+        "losses/td_loss": summary.loss,
+        "losses/q_values": summary.mean_value,
+        "search/merged_share": summary.merged_share,
+    }
+    named |= {f"depth/share_{depth}": count / decisions for depth, count in summary.depths.items()}
+    for depth, values in summary.distances.items():
+        for quantile, value in zip(QUANTILES, values, strict=True):
+            named[f"distance/depth_{depth}_quantile_{quantile:g}"] = value
+    return {name: value for name, value in named.items() if value is not None}
+
+
+class MetricLogger:
+    """A logger to a function that is called as `log(metrics, step=…)`, such as `wandb.log`."""
+
+    def __init__(self, log: Callable[..., object]) -> None:
+        self._log = log
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        if phase == "agent":  # the prior counts its own steps
+            self._log({"charts/episodic_return": episode.score, "charts/episodic_length": episode.steps}, step=step)
+
+    def progress(self, summary: ProgressSummary) -> None:
+        if summary.phase == "agent":
+            self._log(scalars(summary) | {"charts/seconds": summary.seconds}, step=summary.step)
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        self._log({"evaluation/mean_score": evaluation.mean}, step=step)
+
+
+def progress_logger(max_steps: float, max_seconds: float) -> AbstractContextManager[Logger]:
+    """Return a live bar if standard error is a terminal, otherwise a logger that writes a line now and then."""
+    if sys.stderr.isatty():
+        return ProgressBar(max_steps, max_seconds)
+    return ProgressLines(max_steps, max_seconds)
+
+
+class ProgressLines:
+    """Progress where there is no terminal: a line on standard error every so many seconds."""
+
+    def __init__(
+        self, max_steps: float, max_seconds: float, period: float = 30.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits, self._period, self._clock = (max_steps, max_seconds), period, clock
+        self._last = clock()
+        self._scores: deque[float] = deque(maxlen=50)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def episode(self, step: int, episode: Episode, phase: str) -> None:
+        self._scores.append(episode.score)
+
+    def progress(self, summary: ProgressSummary) -> None:
+        now = self._clock()
+        if now - self._last >= self._period:
+            self._last = now
+            done = max(summary.step / self._limits[0], summary.seconds / self._limits[1])
+            print(f"training {done:.0%}: {progress_text(summary, self._scores)}", file=sys.stderr, flush=True)
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        print(evaluation_text(step, evaluation), file=sys.stderr, flush=True)
+
+
+def progress_text(summary: ProgressSummary, scores: Collection[float]) -> str:
+    """Return a summary in a line: steps, speed, score and depths."""
+    score = f"score {sum(scores) / len(scores):.2f}" if scores else "no score yet"
+    decisions = sum(summary.depths.values())
+    depths = " ".join(f"{depth}:{count / decisions:.0%}" for depth, count in summary.depths.items())
+    speed = summary.step / summary.seconds if summary.seconds else 0.0
+    return f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}"
+
+
+def evaluation_text(step: int, evaluation: Evaluation) -> str:
+    """Return an evaluation in a line."""
+    return f"step {step:,}: evaluation {evaluation.mean:.2f} over {len(evaluation.scores)} episodes"
 
 
 class ProgressBar:
@@ -235,12 +317,7 @@ class ProgressBar:
 
     def progress(self, summary: ProgressSummary) -> None:
         done = max(summary.step / self._max_steps, summary.seconds / self._max_seconds)
-        score = f"score {sum(self._scores) / len(self._scores):.2f}" if self._scores else "no score yet"
-        decisions = sum(summary.depths.values())
-        depths = " ".join(f"{depth}:{count / decisions:.0%}" for depth, count in summary.depths.items())
-        speed = summary.step / summary.seconds if summary.seconds else 0.0
-        text = f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}"
-        self._bar.update(self._task, completed=min(1.0, done), text=text)
+        self._bar.update(self._task, completed=min(1.0, done), text=progress_text(summary, self._scores))
 
     def evaluation(self, step: int, evaluation: Evaluation) -> None:
-        self._bar.log(f"step {step:,}: evaluation {evaluation.mean:.2f} over {len(evaluation.scores)} episodes")
+        self._bar.log(evaluation_text(step, evaluation))

@@ -25,7 +25,11 @@ class RunOptions:
     checkpoint_period_steps: Annotated[int, integer(min=1), "Agent steps between checkpoints."] = 1_000_000
     checkpoint_period_seconds: Annotated[float, positive, "Seconds between checkpoints."] = 300.0
     tensorboard: Annotated[bool, boolean, "Write events for TensorBoard."] = True
-    progress: Annotated[bool, boolean, "Show a progress bar on standard error, if that is a terminal."] = True
+    progress: Annotated[
+        bool,
+        boolean,
+        "Show how it goes on standard error: a live line on a terminal, otherwise a line every half a minute.",
+    ] = True
 
     def __post_init__(self) -> None:
         check_fields(self, "run options")

@@ -26,6 +26,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.callbacks import CheckpointCallback, EvaluationCallback, ProgressCallback, Stateful
 from adalook.learning.runs.directory import (
     CONFIG_FILE,
@@ -36,7 +37,7 @@ from adalook.learning.runs.directory import (
     warn_of_damage,
     write_run_config,
 )
-from adalook.learning.runs.loggers import JsonlLogger, Logger, ProgressBar, TensorBoardLogger
+from adalook.learning.runs.loggers import JsonlLogger, Logger, TensorBoardLogger, progress_logger
 from adalook.learning.runs.options import RunOptions, read_options, write_options
 from adalook.learning.training import Round
 
@@ -61,6 +62,8 @@ class RunResult:
     checkpoint: Path
     prior_steps: int = 0
     """Steps of the prior, if training stopped while it was trained; the agent has taken none then."""
+    evaluation: Evaluation | None = None
+    """Of the agent as training left it; None if it was interrupted or is not evaluated."""
 
 
 def load_agent(directory: Path | str, env: Any = None) -> Agent:
@@ -171,12 +174,13 @@ class _Session:
             directory=run.path / "best",
         )
         stateful: dict[str, Stateful] = {"log": log, "progress": progress, "evaluation": evaluation}
+        self._progress, self._evaluation = progress, evaluation
         _restore(stateful, newest)
         if options.tensorboard:
             board = TensorBoardLogger(run.path / "tensorboard", agent.step, agent.prior_steps)
             loggers.append(stack.enter_context(contextlib.closing(board)))
         if options.progress:
-            loggers.append(stack.enter_context(ProgressBar(*limits)))
+            loggers.append(stack.enter_context(progress_logger(*limits)))
         self._checkpoints = CheckpointCallback(
             run,
             agent,
@@ -194,15 +198,24 @@ class _Session:
             callback(done)
 
     def finish(self, *, interrupted: bool) -> RunResult:
-        """Save a checkpoint and return how training ended."""
+        """Save a checkpoint, log how training ended, with an evaluation unless it was interrupted, and return it.
+
+        What is logged after the checkpoint is cut off again if the run is resumed.
+        """
+        checkpoint = self._checkpoints.save()
+        self._progress.at_end()
+        evaluation = None
+        if not interrupted and not self._agent.prior_steps:
+            evaluation = self._evaluation.at_end(self._agent.step)
         return RunResult(
             self._agent.step,
             self._agent.trainer.seconds,
             interrupted,
             len(self._scores),
             float(np.mean(self._scores)) if self._scores else None,
-            self._checkpoints.save(),
+            checkpoint,
             self._agent.prior_steps,
+            evaluation,
         )
 
 

@@ -11,14 +11,13 @@ state with no actions ends the episode, too: it stays where it is and pays nothi
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from adalook.errors import ModelError
+from adalook.errors import ModelError, did_you_mean
 from adalook.mdp import checks
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
@@ -154,12 +153,11 @@ def _find(ahead: Any, number: dict[Any, int], where: str) -> int:
     if found is None and hasattr(ahead, "__index__"):
         found = number.get(ahead.__index__())
     if found is None:
-        near = difflib.get_close_matches(str(ahead), [str(state) for state in number], 1)
         raise ModelError(
             f"an outcome of {where} leads to a state that the table does not have",
             expected=f"0 to {len(number) - 1}" if all(_is_index(state) for state in number) else "a state of the table",
             got=repr(ahead),
-            remedy=f"did you mean {near[0]!r}?" if near else f"if the episode ends there, add {ahead!r}: {{}}",
+            remedy=did_you_mean(ahead, map(str, number)) or f"if the episode ends there, add {ahead!r}: {{}}",
         )
     return found
 

@@ -14,6 +14,7 @@ carry their transition tables, so their outcomes can be listed.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -120,7 +121,14 @@ class GymSimulator(Simulator):
         self._was_reset = not isinstance(env, str) and spaces.was_reset(made)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
+        array = np.array(observation, self.observation_dtype)
+        if array.size != math.prod(self.observation_shape):
+            raise SimulatorError(
+                f"{self._name}: an observation is not as observation_space declares it",
+                expected=self.observation_shape,
+                got=array.shape,
+            )
+        return array.reshape(self.observation_shape)
 
     def _shown(self) -> np.ndarray[Any, Any]:
         """Return the observation of the live env, or raise if there is none."""
@@ -166,7 +174,15 @@ class GymSimulator(Simulator):
         if seed is not None:
             self._randomness = None
         self._seed_generators(self._live)
-        observation, _ = self._live.reset(seed=None if seed is None else checked_seed(seed))
+        answer = self._live.reset(seed=None if seed is None else checked_seed(seed))
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise SimulatorError(
+                f"{self._name}: reset returns something else",
+                expected="(observation, info), as Gymnasium has it",
+                got=type(answer).__name__,
+                remedy="end reset with: return observation, {}",
+            )
+        observation, _ = answer
         self._observation, self._elapsed = self._array(observation), 0
         return self.observe()
 

@@ -1,0 +1,34 @@
+"""The examples run, shortened where they would take long, and print what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SHORTER: dict[str, dict[str, int]] = {
+    "frozen_lake": {"episodes": 100},
+    "own_env": {"steps": 300},
+    "optuna_search": {"trials": 1, "steps": 64},
+}
+"""Arguments of `main` with which an example takes seconds."""
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "optuna_search":
+        pytest.importorskip("optuna")
+    load(name).main(**SHORTER.get(name, {}))
+    assert capsys.readouterr().out.strip()
