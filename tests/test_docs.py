@@ -70,7 +70,8 @@ def test_python_answers_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
     assert not runner.summarize(verbose=False).failed, "".join(said)
 
 
-def test_the_code_of_the_readme_runs() -> None:
+def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
     names: dict[str, object] = {}
     for block in blocks:

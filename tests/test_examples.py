@@ -10,6 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SHORTER: dict[str, dict[str, int]] = {
+    "maze_gif": {"size": 12},
     "frozen_lake": {"episodes": 100},
     "own_env": {"steps": 300},
     "optuna_search": {"trials": 1, "steps": 64},
@@ -27,7 +28,10 @@ def load(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
-def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     if name == "optuna_search":
         pytest.importorskip("optuna")
     load(name).main(**SHORTER.get(name, {}))

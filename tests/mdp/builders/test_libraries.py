@@ -50,7 +50,7 @@ def test_stormpy(tmp_path):
     stormpy = pytest.importorskip("stormpy")
     (tmp_path / "m.prism").write_text(PRISM)
     program = stormpy.parse_prism_program(str(tmp_path / "m.prism"))
-    model = stormpy.build_model(program, stormpy.BuilderOptions(True, True))
+    model = stormpy.build_model(program)
     mdp = al.MDP.from_stormpy(model, 0.5)
     assert mdp.num_pairs == 4
     # 0: stay pays 1 for ever = 2; go: 0.5 · (0.5 · V1 + 0.5 · V2) with V1 = 4 + V2/2 and V2 = V0/2

@@ -57,7 +57,7 @@ def from_stormpy(model: Any, discount: float, reward_model: str | None = None) -
     counts = np.zeros(num_states * num_actions, np.int64)
     for s in range(num_states):
         for a, row in enumerate(range(first[s], last[s])):
-            entries = [(int(entry.column), float(entry.value())) for entry in matrix.get_row(row)]
+            entries = [(int(entry.column), _value(entry)) for entry in matrix.get_row(row)]
             indices += [column for column, _ in entries]
             data += [value for _, value in entries]
             counts[s * num_actions + a] = len(entries)
@@ -66,6 +66,12 @@ def from_stormpy(model: Any, discount: float, reward_model: str | None = None) -
     indptr = np.concatenate([[0], np.cumsum(counts)])
     transitions = csr_array((np.array(data), np.array(indices), indptr), shape=(num_states * num_actions, num_states))
     return MDP(rewards, transitions, discount, mask=mask)
+
+
+def _value(entry: Any) -> float:
+    """Return the probability of an entry, which is a method up to stormpy 1 and an attribute since."""
+    value = entry.value
+    return float(value() if callable(value) else value)
 
 
 def _storm_rewards(model: Any, matrix: Any, name: str | None) -> np.ndarray:

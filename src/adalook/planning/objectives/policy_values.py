@@ -26,6 +26,7 @@ from adalook._validation import non_negative
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.aggregation import entries
 from adalook.mdp.model import MDP
+from adalook.mdp.names import Names
 from adalook.mdp.simulation import checked_stochastic_policy
 from adalook.mdp.transitions import ModelArrays
 from adalook.planning.certificate import Certificate, from_contraction
@@ -148,7 +149,7 @@ def _under(mdp: MDP, actions: IntArray) -> MDP:
     column = actions.astype(np.intp)[:, None]
     rewards = np.take_along_axis(mdp.rewards, column, 1)
     codes = np.take_along_axis(mdp.codes, column, 1)
-    return MDP._adopt(rewards, codes, mdp.rows, mdp.discount)
+    return MDP._adopt(rewards, codes, mdp.rows, mdp.discount, names=Names(mdp.state_names))
 
 
 def _mixed(mdp: MDP, chances: FloatArray) -> MDP:
@@ -162,7 +163,8 @@ def _mixed(mdp: MDP, chances: FloatArray) -> MDP:
     table = coo_array((weight[taken], (state[taken], successor[taken])), shape=shape).tocsr()
     total: FloatArray = np.asarray(table.sum(axis=1)).ravel()
     table.data /= np.repeat(total, np.diff(table.indptr))
-    return MDP((mdp.rewards * chances).sum(axis=1, keepdims=True), table, mdp.discount)
+    rewards = (mdp.rewards * chances).sum(axis=1, keepdims=True)
+    return MDP(rewards, table, mdp.discount, state_names=mdp.state_names or None)
 
 
 def policy_residual(model: ModelArrays, mdp: MDP, chances: FloatArray, values: FloatArray) -> tuple[Residual, float]:
