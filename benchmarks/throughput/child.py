@@ -5,16 +5,26 @@ from __future__ import annotations
 import dataclasses
 import warnings
 
+from adalook.learning.config import Config
 from benchmarks.throughput.job import Job, Watch, say, told
 
 
-def ours(job: Job) -> int:
-    """DQN of depth 0 with the preset of the family; what the job says overrides it. All updates it made."""
-    import adalook as al
+def case_config(env: str, fast: bool) -> Config:
+    """Our settings for an env: its family's preset, or what the learning experiment on Atari gives to plain DQN."""
+    from adalook.experiments.atari import baseline
     from adalook.learning.presets import config_for
 
+    if fast:  # Stable-Baselines3's DQN is not double
+        return dataclasses.replace(baseline(), double=False, overlap=True)
+    return config_for(env)
+
+
+def ours(job: Job) -> int:
+    """DQN of depth 0 with the settings of the case; what the job says overrides it. All updates it made."""
+    import adalook as al
+
     config = dataclasses.replace(
-        config_for(job.env),
+        case_config(job.env, job.fast),
         batch_transitions=job.batch_transitions,
         buffer_transitions=job.buffer_transitions,
         update_period_steps=job.update_period_steps,

@@ -35,6 +35,8 @@ class Job:
     warm_up_steps: int
     """Steps with learning before the first turn."""
     turn_steps: int
+    fast: bool = False
+    """The small network and the settings of Atari's fast preset, instead of the Nature network's."""
     discount: float = 0.99
     epsilon: float = 0.05
     """Share of random actions from the first step to the last: nearly every step asks the network."""

@@ -26,9 +26,9 @@ from typing import Any
 from rich.console import Console
 
 from adalook.learning.config import Config
-from adalook.learning.presets import config_for
 from benchmarks.results import ROOT, machine, write_results
 from benchmarks.throughput import ablation, report
+from benchmarks.throughput.child import case_config
 from benchmarks.throughput.contender import CLEANRL, CLEANRL_PYTHON, Contender
 from benchmarks.throughput.job import Job
 
@@ -49,10 +49,22 @@ class Case:
     warm_up_steps: int
     turn_steps: int
     goals: dict[str, float]
+    fast: bool = False
+    """With the small network and the settings that twenty minutes of Atari ask for."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return f"{self.env}, small network" if self.fast else self.env
+
+    @property
+    def preset(self) -> Config:
+        """Our settings for the env."""
+        return case_config(self.env, self.fast)
 
     def job(self, contender: str, num_envs: int, threads: int) -> Job:
         """Our preset for the env, for any contender."""
-        preset: Config = config_for(self.env)
+        preset = self.preset
         return Job(
             contender=contender,
             env=self.env,
@@ -66,12 +78,13 @@ class Case:
             learning_starts_steps=self.learning_starts_steps,
             warm_up_steps=self.warm_up_steps,
             turn_steps=self.turn_steps,
+            fast=self.fast,
             discount=preset.discount,
         )
 
     def jobs(self) -> list[Job]:
         """Ours as its preset has it, then every setting of the peers."""
-        preset = config_for(self.env)
+        preset = self.preset
         jobs = [self.job(OURS, preset.num_envs, preset.threads)]
         jobs += [self.job(SB3, num_envs, threads) for num_envs in (1, preset.num_envs) for threads in (1, 2)]
         if CLEANRL in self.goals:
@@ -81,6 +94,7 @@ class Case:
 
 CASES = (
     Case("ALE/Breakout-v5", 3_000, 400, 400, {SB3: 1.5, CLEANRL: 1.2}),
+    Case("ALE/Breakout-v5", 3_000, 400, 800, {SB3: 2.0}, fast=True),
     Case("MinAtar/Breakout-v1", 3_000, 1_000, 1_600, {SB3: 2.0}),
 )
 
@@ -127,12 +141,12 @@ def summary(case: Case, settings: list[Record]) -> Record:
     shared = case.job(OURS, 1, 1).plain()
     for own in ("contender", "num_envs", "threads"):
         del shared[own]
-    return {"env": case.env, "settings": settings, "goals": goals, "shared": shared}
+    return {"env": case.name, "settings": settings, "goals": goals, "shared": shared}
 
 
 def measure(case: Case, turns: int, cleanrl_python: Path, console: Console) -> Record:
     """All contenders by turns, once each has learnt for a while."""
-    console.print(f"[bold]{case.env}[/]")
+    console.print(f"[bold]{case.name}[/]")
     records: dict[Job, list[Record]] = {}
     with ExitStack() as stack:
         contenders = []
@@ -168,9 +182,9 @@ def about() -> Record:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__.split("\n", 1)[0])
-    names = [case.env for case in CASES]
+    names = [case.name for case in CASES]
     parser.add_argument("what", nargs="?", choices=("peers", "ablation"), default="peers", help="what to compare with")
-    parser.add_argument("--only", action="append", choices=names, metavar="ENV", help=f"one of: {', '.join(names)}")
+    parser.add_argument("--only", action="append", choices=names, metavar="CASE", help=f"one of: {', '.join(names)}")
     parser.add_argument("--turns", type=int, default=TURNS, help="of each contender; the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual steps, to try it out")
     parser.add_argument(
@@ -189,8 +203,8 @@ def main() -> None:
         ablation.run(args.out, max(args.turns, ablation.TURNS), args.only)
         return
     console = Console()
-    wanted = args.only or [case.env for case in CASES]
-    cases = [replace(case, turn_steps=int(case.turn_steps * args.scale)) for case in CASES if case.env in wanted]
+    wanted = args.only or [case.name for case in CASES]
+    cases = [replace(case, turn_steps=int(case.turn_steps * args.scale)) for case in CASES if case.name in wanted]
     results: Record = {"machine": about(), "turns": args.turns}
     results["cases"] = [measure(case, args.turns, args.cleanrl_python.absolute(), console) for case in cases]
     # Only a complete run may replace the published one.

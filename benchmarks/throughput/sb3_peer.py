@@ -27,6 +27,8 @@ def stable_baselines3(job: Job) -> int:
     on_minatar = job.env.startswith("MinAtar/")
     envs = minatar_envs(job) if on_minatar else atari_envs(job)
     policy, policy_arguments = minatar_policy() if on_minatar else ("CnnPolicy", {})
+    if job.fast:
+        policy_arguments = {"features_extractor_class": CompactExtractor, "net_arch": []}
     steps_per_rollout = max(job.update_period_steps, job.num_envs)
     model = DQN(
         policy,
@@ -113,6 +115,26 @@ class MinAtarExtractor(BaseFeaturesExtractor):
             torch.nn.ReLU(),
             torch.nn.Flatten(),
             torch.nn.Linear(16 * (height - 2) * (width - 2), 128),
+            torch.nn.ReLU(),
+        )
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.layers(observations)  # type: ignore[no-any-return]
+
+
+class CompactExtractor(BaseFeaturesExtractor):
+    """Two 5×5 convolutions in strides of 5 and a layer of 256 units (van Hasselt et al. 2019)."""
+
+    def __init__(self, observation_space: gymnasium.spaces.Box) -> None:
+        super().__init__(observation_space, features_dim=256)
+        frames, height, width = observation_space.shape
+        self.layers = torch.nn.Sequential(
+            torch.nn.Conv2d(frames, 32, 5, stride=5),
+            torch.nn.ReLU(),
+            torch.nn.Conv2d(32, 64, 5, stride=5),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(64 * (height // 25) * (width // 25), 256),
             torch.nn.ReLU(),
         )
 

@@ -17,7 +17,7 @@ from benchmarks.throughput.contender import CLEANRL_PYTHON, Contender
 from benchmarks.throughput.job import Watch
 from benchmarks.throughput.race import CASES, CLEANRL, OURS, SB3, Case, middle, summary
 
-ATARI, MINATAR = CASES
+ATARI, _, MINATAR = CASES
 
 
 def setting(contender: str, *rates: float, threads: int = 1) -> dict[str, Any]:
