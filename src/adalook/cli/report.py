@@ -36,8 +36,8 @@ class ReportCommand:
     """
 
     results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[DIR …]")] = ()
-    """Results folders, or a folder of several, or training runs; several runs share a page. Without any: results/chain,
-    results/maze and results/sweep, those that exist."""
+    """Results folders, or a folder of several, or training runs; several runs share a page. Without any: those of
+    results/chain, maze, sweep, atari and minatar that exist. A learning experiment alone has a page of its own."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
     """Directory for index.html, figures/ and, for results, claims.md."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
@@ -62,16 +62,14 @@ class ReportCommand:
 
 
 def _with_results(place: Path) -> list[Path]:
-    """Return the directory if it holds results or a training run, else its sub-directories with planning results."""
+    """Return the directory if it holds results or a training run, else its sub-directories with results."""
     if _holds_results(place) or is_run(place):
         return [place]
-    from adalook.report.data.learning import is_learning_results
-
     below = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-    planning = [path for path in below if _holds_results(path) and not is_learning_results(path)]
-    if planning:
-        return planning
-    others = [str(path) for path in below if _holds_results(path) or is_run(path)]
+    found = [path for path in below if _holds_results(path)]
+    if found:
+        return found
+    others = [str(path) for path in below if is_run(path)]
     raise FileError(
         f"there is nothing to report in {place}",
         expected="results of adalook reproduce (experiment.json) or a run of adalook train (config.json)",
@@ -91,8 +89,8 @@ def _report_results(results: Sequence[Path], options: ReportCommand) -> int:
     from adalook.report.pages.experiments import write_report
 
     learning = [place for place in results if is_learning_results(place)]
-    if learning:
-        return _report_learning(learning, len(results), options)
+    if learning and len(learning) == len(results):
+        return _report_learning(learning, options)
     page, claims, *figures = write_report(results, options.out)
     size = page.stat().st_size / 1e6
     plain_console().print(
@@ -101,18 +99,18 @@ def _report_results(results: Sequence[Path], options: ReportCommand) -> int:
     return DONE
 
 
-def _report_learning(places: Sequence[Path], named: int, options: ReportCommand) -> int:
+def _report_learning(places: Sequence[Path], options: ReportCommand) -> int:
     """Write the page of a learning experiment; return the exit code."""
     from adalook.report.pages.learning import write_learning_report
 
-    if named > 1:
+    if len(places) > 1:
         raise ArgumentError(
-            "a learning experiment has a page of its own", got=f"{places[0]} and others", remedy="make a report of each"
+            "a learning experiment has a page of its own",
+            got=" and ".join(map(str, places)),
+            remedy="make a report of each",
         )
     files = write_learning_report(places[0], options.out)
-    if not files:
-        raise FileError(f"no run of {places[0]} is finished", remedy="start adalook reproduce again to go on")
-    plain_console().print(f"{', '.join(map(str, files[:2]))} and {len(files) // 2 - 1} figures as SVG and PNG")
+    plain_console().print(f"{', '.join(map(str, files[:2]))} and {len(files) - 2} pictures", soft_wrap=True)
     return DONE
 
 

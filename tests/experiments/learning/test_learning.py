@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from adalook.cli.main import main
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError
 from adalook.experiments import minatar
 from adalook.experiments.atari import SUITE as ATARI
 from adalook.experiments.learning.runs import LearningRuns, reproduce_learning
@@ -33,7 +34,7 @@ from adalook.experiments.runner import Interrupted
 from adalook.learning.acting import Decision
 from adalook.learning.config import Config
 from adalook.learning.training import Episode, Round
-from adalook.report.figures.learning import depth_curve
+from adalook.report.data.learning_curves import depth_curve
 from adalook.report.pages.learning import write_learning_report
 from tests.experiments.small import Inline
 
@@ -187,6 +188,45 @@ def test_an_interrupted_experiment_goes_on_with_what_is_missing(real_runs: Path)
     (real_runs / "experiment.json").write_bytes(index)
 
 
+def test_the_plan_of_a_folder_grows(real_runs: Path, tmp_path: Path) -> None:
+    """A smaller experiment hides neither the runs that are there nor those that are still to come."""
+    place = Path(shutil.copytree(real_runs, tmp_path / "minatar"))
+    before = json.loads((place / "experiment.json").read_text())
+    assert before["missing"] == ["Breakout--depth0--1", "Breakout--depth1--1", "Breakout--ql--1"]
+    small = LearningExperiment(QUICK, ("Breakout",), ("ql",), 1, SECONDS)
+    assert reproduce_learning(small, place, Inline()) == 2
+    after = json.loads((place / "experiment.json").read_text())
+    assert {name: after[name] for name in ("runs", "missing", "settings", "agents")} == {
+        name: before[name] for name in ("runs", "missing", "settings", "agents")
+    }
+    (place / "experiment.json").unlink()
+    reproduce_learning(small, place, Inline())
+    alone = json.loads((place / "experiment.json").read_text())
+    assert (alone["runs"], alone["missing"]) == (before["runs"], [])
+
+
+def test_records_of_other_settings_are_outdated(real_runs: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(real_runs, tmp_path / "minatar"))
+    path = place / "runs" / "Breakout--ql--0.json"
+    record = json.loads(path.read_text())
+    record["definition"]["config"]["discount"] = 0.5
+    path.write_text(json.dumps(record))
+    LearningRuns(place, LearningExperiment(QUICK, ("Breakout",), ("depth0",), 1, SECONDS)).write_index()
+    index = json.loads((place / "experiment.json").read_text())
+    assert list(index["outdated"]) == ["Breakout--ql--0"]
+    assert "Breakout--ql--0" in index["missing"]
+
+
+def test_runs_of_another_length_are_not_replaced_unasked(real_runs: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(real_runs, tmp_path / "minatar"))
+    longer = LearningExperiment(QUICK, ("Breakout",), ("depth0",), 1, 2.0 * SECONDS)
+    with pytest.raises(FileError, match="runs of another length"):
+        reproduce_learning(longer, place, Inline())
+    with pytest.raises(Interrupted):
+        reproduce_learning(longer, place, Inline(most=0), fresh=True)
+    assert "Breakout--depth0--0" in json.loads((place / "experiment.json").read_text())["missing"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", "{}"])
 def test_a_damaged_record_is_a_missing_run(text: str, tmp_path: Path) -> None:
     experiment = LearningExperiment(QUICK, ("Breakout",), ("depth0",), 1, SECONDS)
@@ -230,7 +270,7 @@ def test_page_of_a_part_says_what_is_missing(real_runs: Path) -> None:
     else:
         assert known["aggregate"] is None
     assert "Not complete" in (real_runs / "minatar.md").read_text()
-    assert all((real_runs / f"{name}.svg").stat().st_size > 1000 for name in ("greedy", "time", "steps", "depth"))
+    assert all((real_runs / f"{name}.svg").stat().st_size > 1000 for name in ("figure-6", "figure-7", "depth", "ties"))
 
 
 def test_sigterm_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None:

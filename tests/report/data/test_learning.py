@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from adalook.cli.main import main
 from adalook.errors import FileError
 from adalook.report.data import statistics
 from adalook.report.data.learning import load_learning, memory_summary
-from adalook.report.figures import learning as learning_figures
+from adalook.report.data.learning_curves import mean_and_spread, normalised_iqm, score_curve
 
 KEPT = Path(__file__).parents[3] / "results"
 
@@ -65,11 +67,33 @@ def test_intervals_agree_with_scipy() -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.05)
 
 
+CURVES = [(np.array([0.0, 10.0]), np.array([0.0, 10.0])), (np.array([2.0, 8.0]), np.array([4.0, 10.0]))]
+
+
 def test_curves_of_seeds_meet_where_all_have_one() -> None:
-    curves = [(np.array([0.0, 10.0]), np.array([0.0, 10.0])), (np.array([2.0, 8.0]), np.array([4.0, 10.0]))]
-    x, mean, low, high = learning_figures.over_seeds(curves)
+    x, mean, low, high = mean_and_spread([*CURVES, (np.empty(0), np.empty(0))])
     assert (x[0], x[-1]) == (2.0, 8.0)
-    assert (low[0], mean[0], high[0]) == (2.0, 3.0, 4.0)
+    assert mean[0] == 3.0
+    assert (low[0], high[0]) == pytest.approx((3.0 - 2.0**0.5, 3.0 + 2.0**0.5))  # of a sample: n − 1
+    assert len(mean_and_spread([(np.empty(0), np.empty(0))]).x) == 0
+
+
+def test_games_are_normalised_before_they_are_put_together() -> None:
+    band = normalised_iqm([CURVES[:1], [(x, 100.0 + 10.0 * y) for x, y in CURVES[:1]]], [(0.0, 10.0), (100.0, 200.0)])
+    assert band.centre == pytest.approx(np.linspace(0.0, 1.0, len(band.x)))
+    assert band.low == pytest.approx(band.high), "one seed per game: nothing to resample"
+
+
+def test_a_score_stays_until_the_next_episode_is_over() -> None:
+    episodes, scores = np.zeros(100, int), np.zeros(100)
+    episodes[[20, 60]], scores[[20, 60]] = 1, (2.0, 6.0)
+    timeline = {"steps": [10] * 100, "episodes": episodes.tolist(), "scores": scores.tolist()}
+    x, y = score_curve({"timeline": timeline, "definition": {"seconds": 100.0}}, "steps")
+    assert (x[0], x[-1]) == (170.0, 1000.0)  # within four bins of the episode
+    assert set(y[x < 560]) == {2.0}
+    assert set(y[x >= 570]) == {6.0}
+    none = timeline | {"episodes": [0] * 100}
+    assert len(score_curve({"timeline": none, "definition": {"seconds": 100.0}}, "seconds")[0]) == 0
 
 
 @pytest.mark.parametrize(("mebibytes_a_minute", "leaks"), [(0.0, False), (10.0, True)])
@@ -79,6 +103,7 @@ def test_growth_beyond_the_replay_buffer_is_a_leak(mebibytes_a_minute: float, le
     samples = {
         "minutes": minutes,
         "replay_mib": [100 * minute for minute in minutes],
+        "open_files": [8] * len(minutes),
         "resident_mib": [600 + (100 + mebibytes_a_minute) * minute for minute in minutes],
     }
     found = memory_summary({"samples": samples})
@@ -100,8 +125,56 @@ def test_damaged_results_are_refused(text: str, tmp_path: Path) -> None:
         load_learning(tmp_path)
 
 
-def test_an_experiment_without_runs_has_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    index = json.loads((KEPT / "atari" / "experiment.json").read_text())
-    (tmp_path / "experiment.json").write_text(json.dumps(index | {"runs": []}))
-    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 2
-    assert "no run" in capsys.readouterr().err
+def test_an_experiment_without_runs_names_what_is_missing(tmp_path: Path) -> None:
+    index = json.loads((KEPT / "minatar" / "experiment.json").read_text())
+    (tmp_path / "experiment.json").write_text(json.dumps(index | {"runs": [], "missing": index["runs"]}))
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "minatar.md").read_text()
+    assert f"{len(index['runs'])} of {len(index['runs'])} planned runs are missing" in page
+    assert page.count("**not tested**") == page.count("| **"), "no verdict is a guess"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The kept results of MinAtar, to take runs from and change them."""
+    return Path(shutil.copytree(KEPT / "minatar", tmp_path / "minatar"))
+
+
+def test_records_count_whether_the_index_knows_them_or_not(copied: Path) -> None:
+    index = json.loads((copied / "experiment.json").read_text())
+    known = [name for name in index["runs"] if "--ql--" in name]
+    agents = {"ql": index["agents"]["ql"]}
+    (copied / "experiment.json").write_text(json.dumps(index | {"runs": known, "missing": [], "agents": agents}))
+    data = load_learning(copied)
+    assert sorted(data.planned) == sorted(index["runs"])
+    assert data.missing == ()
+    assert len(data.scores("Breakout", "depth1")) == 3
+    assert data.styles["depth1"].title == "depth1", "nobody told what to call it"
+
+
+def test_outdated_records_are_left_out_and_named(copied: Path) -> None:
+    path = copied / "runs" / "Breakout--ql--0.json"
+    index = json.loads((copied / "experiment.json").read_text())
+    outdated = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest()}
+    (copied / "experiment.json").write_text(json.dumps(index | {"outdated": outdated}))
+    data = load_learning(copied)
+    assert (data.outdated, data.missing) == ((path.stem,), (path.stem,))
+    assert len(data.scores("Breakout", "ql")) == 2
+    path.write_bytes(path.read_bytes() + b"\n")  # made again since
+    assert load_learning(copied).missing == ()
+
+
+def test_runs_without_episodes_or_evaluations_have_a_page(copied: Path) -> None:
+    for path in (copied / "runs").glob("*.json"):
+        record = json.loads(path.read_text())
+        if record["agent"] != "random":
+            bins = len(record["timeline"]["steps"])
+            record |= {"final": None, "interim": [], "last_training_score": None}
+            record["timeline"] |= {"episodes": [0] * bins, "scores": [0.0] * bins}
+            path.write_text(json.dumps(record))
+    assert main(["report", str(copied), "--out", str(copied)]) == 0
+    page = (copied / "minatar.md").read_text()
+    assert "| QL-DQN (`ql`) | 3 | – | – |" in page
+    assert "Depths used by time" in page
+    assert "Figure 6" not in page.split("## Claims")[1].split("How each")[1]
+    assert "**holds" not in page

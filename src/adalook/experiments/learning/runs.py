@@ -3,13 +3,15 @@
     experiment.json         settings, games, agents and how to draw them; which runs are there and which are missing
     runs/GAME--AGENT--SEED.json
 
-A run counts once its file is there, so a killed experiment goes on with what is missing. See docs/results-format.md.
+A run counts once its file is there, so a killed experiment goes on with what is missing. The plan of a folder only
+grows: it holds every run that was ever asked for, and every one that is there. See docs/results-format.md.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -22,6 +24,7 @@ from typing import Any
 
 from adalook import __version__
 from adalook._interrupts import SignalGuard
+from adalook.errors import FileError
 from adalook.experiments.engines.base import Engine
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, LearningExperiment, TrainingJob
 from adalook.experiments.runner import Interrupted
@@ -31,6 +34,7 @@ from adalook.storage.lock import DirectoryLock
 
 FORMAT = "adalook learning experiment"
 FORMAT_VERSION = 1
+INDEX = "experiment.json"
 OVERHEAD = 1.3
 """How much longer a run takes than its budget, evaluations included, as long as none has been seen."""
 
@@ -62,39 +66,90 @@ class LearningRuns:
         self.write_index()
 
     def forget(self) -> None:
-        """Remove the records of all jobs."""
+        """Remove the records of all jobs, and the index with the plan."""
         for job in self._jobs:
             (self._runs / f"{job.name}.json").unlink(missing_ok=True)
+        (self.directory / INDEX).unlink(missing_ok=True)
+
+    def refuse_other_budget(self) -> None:
+        """Raise if the folder's runs trained for another time: they would be replaced one by one, and never compared.
+
+        Raises:
+            FileError: there are such runs.
+        """
+        seconds = self._read_index().get("settings", {}).get("seconds", self._experiment.seconds)
+        if seconds != self._experiment.seconds and any(self._runs.glob("*.json")):
+            raise FileError(
+                f"{self.directory} holds runs of another length",
+                expected=f"{seconds:g} s of processor time each",
+                got=f"{self._experiment.seconds:g} s",
+                remedy="choose another directory with --out, or replace these runs with --fresh",
+            )
+
+    def plan(self) -> list[TrainingJob]:
+        """Return the jobs that this experiment or an earlier one asked for, and those that have a file."""
+        index = self._read_index()
+        names = [*index.get("runs", ()), *index.get("missing", ()), *(path.stem for path in self._runs.glob("*.json"))]
+        jobs = {job.name: job for job in self._jobs}
+        for name in names:
+            job = self._experiment.job(name)
+            if job is not None:
+                jobs.setdefault(name, job)
+        return sorted(jobs.values(), key=_place_in_plan)
 
     def write_index(self) -> None:
         """Write experiment.json, which is all that the report needs to know about the experiment."""
-        missing = {job.name for job in self.missing()}
-        chosen = self._experiment
+        plan = self.plan()
+        missing = {job.name for job in plan if self.read(job) is None}
+        games = {job.game.name: {"final_episodes": job.game.final_episodes} for job in plan}
+        agents = [name for name in AGENTS if any(job.agent == name for job in plan)]
         index = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "experiment": chosen.name,
+            "experiment": self._experiment.name,
             "adalook_version": __version__,
             "versions": versions(),
             "machine": machine(),
             "settings": {
-                "games": list(chosen.games),
-                "agents": list(chosen.agents),
-                "seeds": chosen.seeds,
-                "seconds": chosen.seconds,
+                "games": list(games),
+                "agents": agents,
+                "seeds": 1 + max(job.seed for job in plan),
+                "seconds": self._experiment.seconds,
             },
-            "games": {game.name: {"final_episodes": game.final_episodes} for game in chosen.chosen_games},
-            "agents": {name: _about_agent(name) for name in AGENTS if name in chosen.agents},
-            "runs": [job.name for job in self._jobs if job.name not in missing],
-            "missing": [job.name for job in self._jobs if job.name in missing],
+            "games": games,
+            "agents": {name: _about_agent(name) for name in agents},
+            "runs": [job.name for job in plan if job.name not in missing],
+            "missing": [job.name for job in plan if job.name in missing],
+            "outdated": self._digests(missing),
         }
-        with atomic_write(self.directory / "experiment.json") as file:
+        with atomic_write(self.directory / INDEX) as file:
             file.write((json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode())
+
+    def _read_index(self) -> JsonDict:
+        """Return the index as it was written last; nothing if there is none that can be read."""
+        try:
+            index = json.loads((self.directory / INDEX).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return index if isinstance(index, dict) else {}
+
+    def _digests(self, names: set[str]) -> dict[str, str]:
+        """Return the SHA-256 of the files that there are under these names."""
+        paths = [path for name in sorted(names) if (path := self._runs / f"{name}.json").exists()]
+        return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _place_in_plan(job: TrainingJob) -> tuple[Any, ...]:
+    """Order jobs as an experiment does: random play first, then by seed, game and agent."""
+    games = list(job.suite.games)
+    place = games.index(job.game.name) if job.game.name in games else len(games)
+    game, agents = (place, job.game.name), list(AGENTS)
+    return (-1, game, 0) if job.agent == RANDOM else (job.seed, game, agents.index(job.agent))
 
 
 def _about_agent(name: str) -> dict[str, Any]:
     agent = AGENTS[name]
-    return {"title": agent.title, "depth": agent.depth, **asdict(agent.style)}
+    return {"title": agent.title, "depth": agent.depth, "usual": agent.by_default, **asdict(agent.style)}
 
 
 def machine() -> dict[str, Any]:
@@ -126,7 +181,7 @@ def reproduce_learning(
         on_record: called with the record of each run, when it is safe on disk, and with the time left in words.
 
     Raises:
-        FileError: another process is at work in the folder.
+        FileError: another process is at work in the folder, or its runs have another budget.
         Interrupted: Ctrl-C or SIGTERM; run the same again to go on.
     """
     make_directory(directory)
@@ -135,6 +190,7 @@ def reproduce_learning(
         runs = LearningRuns(directory, experiment)
         if fresh:
             runs.forget()
+        runs.refuse_other_budget()
         missing = runs.missing()
         runs.write_index()
         time_left = TimeLeft(experiment.seconds, missing, engine)

@@ -114,6 +114,13 @@ AGENTS = {
     "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2), ours=True),
     "ql-prior": AgentSpec("QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, PRIOR, ours=True),
     "ql-paper": AgentSpec("QL-DQN, paper's", LineStyle("#cc79a7"), None, {**PRIOR, **PAPER}),
+    "one-head": AgentSpec(
+        "QL-DQN, paper's, one head",
+        LineStyle("#cc79a7", (3.0, 1.0)),
+        None,
+        {**PRIOR, **PAPER, "shared_head": True},
+        by_default=False,
+    ),
     "every1": _every_action(1),
     "every2": _every_action(2),
     "every3": _every_action(3),
@@ -281,6 +288,15 @@ class LearningExperiment:
                 for agent in self.agents
             ),
         ]
+
+    def job(self, name: str) -> TrainingJob | None:
+        """Return the job of a name such as `Breakout--ql--0`, with this budget; None if the suite has no such job."""
+        game_name, _, rest = name.partition("--")
+        agent, _, seed = rest.partition("--")
+        game = self.suite.game(game_name)
+        if game is None or agent not in {*AGENTS, RANDOM} or not seed.isdecimal():
+            return None
+        return TrainingJob(self.suite, game, agent, int(seed), self.seconds)
 
 
 def learning_experiment(

@@ -1,4 +1,4 @@
-"""The table of claims: every planning claim of the paper, and ours, checked against the experiments.
+"""The table of claims: every claim of the paper, and ours, checked against the experiments.
 
 A `Claim` holds the paper's sentence in our words, the test in words, and a function that applies the test to the
 experiments. Nothing else decides the verdict: other data, other verdict. Where the answer depends on what counts as a
@@ -11,34 +11,46 @@ mean in hindsight, which favours it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from adalook.report.claims import chain, maze, sweep, theory
+from adalook.report.claims import chain, learning, maze, sweep, theory
+from adalook.report.claims.learning import LearningExperiments
 from adalook.report.claims.verdicts import (
     ANY_CONVENTION,
     RULE,
     CheckedClaim,
     Claim,
     ConventionVerdict,
+    Data,
     Experiments,
     Verdict,
     overall,
 )
+from adalook.report.data.experiment import ExperimentData
+from adalook.report.data.learning import LearningData
 from adalook.report.data.records import CONVENTIONS, COUNTING, HEADLINE
 
-CLAIMS: tuple[Claim, ...] = (*chain.CLAIMS, *theory.CLAIMS, *maze.CLAIMS, *sweep.CLAIMS)
+PLANNING_CLAIMS: tuple[Claim[ExperimentData], ...] = (*chain.CLAIMS, *theory.CLAIMS, *maze.CLAIMS, *sweep.CLAIMS)
 
 
-def check_claims(experiments: Experiments) -> list[CheckedClaim]:
+LEARNING_CLAIMS: tuple[Claim[LearningData], ...] = learning.CLAIMS
+
+
+def check_claims(experiments: Experiments, trained: LearningExperiments | None = None) -> list[CheckedClaim]:
     """Check every claim against the experiments there are; a claim without data is 'not tested'.
 
-    >>> [claim.verdict.value for claim in check_claims({})][:2]
-    ['not tested', 'not tested']
+    >>> {claim.verdict.value for claim in check_claims({})}
+    {'not tested'}
     """
-    return [_check(claim, experiments) for claim in CLAIMS]
+    return [*(_check(claim, experiments) for claim in PLANNING_CLAIMS), *check_learning_claims(trained or {})]
 
 
-def _check(claim: Claim, experiments: Experiments) -> CheckedClaim:
+def check_learning_claims(trained: LearningExperiments) -> list[CheckedClaim]:
+    """Check the claims about learning that the experiments there are can say something about."""
+    return [_check(claim, trained) for claim in LEARNING_CLAIMS]
+
+
+def _check(claim: Claim[Data], experiments: Mapping[str, Data]) -> CheckedClaim:
     there = {name: experiments[name] for name in claim.needs if name in experiments}
     verdicts = claim.check(there) if there else []
     verdict = overall([each.verdict for each in verdicts])
@@ -69,7 +81,8 @@ def _conventions(verdicts: Sequence[ConventionVerdict]) -> str:
     if len(verdicts) == len(CONVENTIONS) and len(set(shown)) == 1:
         return "under every way of counting" + (f" ({shown[0]})" if shown[0] else "")
     names = [f"{v.convention} ({score})" if score else v.convention for v, score in zip(verdicts, shown, strict=True)]
-    return f"under {', '.join(names)}"
+    named = ", ".join(dict.fromkeys(names))
+    return f"in {named}" if verdicts[0].convention in EXPERIMENTS else f"under {named}"
 
 
 def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
@@ -89,13 +102,17 @@ def claims_markdown(claims: Sequence[CheckedClaim]) -> str:
     for number, claim in enumerate(claims, start=1):
         lines += ["", f"### {number}. {claim.claim}", "", f"*{claim.paper_place}.* Test: {claim.test}", ""]
         if claim.verdicts:
-            lines += ["| Queries counted by | Verdict | Passed | Numbers |", "|---|---|---|---|"]
+            way = "Experiment" if claim.verdicts[0].convention in EXPERIMENTS else "Queries counted by"
+            lines += [f"| {way} | Verdict | Passed | Numbers |", "|---|---|---|---|"]
             lines += [
                 f"| {v.convention} | {v.verdict.value} | {v.score} | {_cell(v.numbers)} |" for v in claim.verdicts
             ]
         else:
             lines.append("Not tested: the experiment is not among the results.")
     return "\n".join(lines) + "\n"
+
+
+EXPERIMENTS = tuple(learning.TITLES.values())
 
 
 def _cell(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from adalook.report.data.experiment import ExperimentData
 from adalook.report.data.records import CONVENTIONS, HEADLINE, Convention
@@ -22,7 +22,8 @@ RULE = (
     "A claim holds under one way of counting if all cases of its test pass; it holds in part if at least half of them "
     "do, or what its test names as 'in part'; otherwise it does not hold here. Over all ways of counting it holds if "
     "it holds under each, and in part if it holds, or holds in part, under at least one. A test that rests on 95% "
-    f"intervals is not made with fewer than {FEWEST_SAMPLES} mazes."
+    f"intervals is not made with fewer than {FEWEST_SAMPLES} mazes. Claims about learning are checked in each learning "
+    "experiment instead, and over all of them in the same way."
 )
 """How verdicts come about, in words; `grade` and `overall` are the same in code."""
 
@@ -38,7 +39,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class ConventionVerdict:
-    """The verdict under one convention of counting queries, and the numbers it rests on."""
+    """The verdict under one convention of counting queries, or in one experiment, and the numbers it rests on."""
 
     convention: str
     verdict: Verdict
@@ -65,16 +66,26 @@ class CheckedClaim:
     @property
     def headline(self) -> Verdict:
         """The verdict under the headline convention, whatever the others say."""
-        ours = (str(HEADLINE), HEADLINE.improvement, ANY_CONVENTION)
+        if not self.counts_queries:
+            return self.verdict
+        ours = (str(HEADLINE), HEADLINE.improvement)
         found = (each.verdict for each in self.verdicts if each.convention in ours)
         return next(found, Verdict.NOT_TESTED)
 
+    @property
+    def counts_queries(self) -> bool:
+        """Whether the verdict depends on what counts as a query."""
+        ways = {*map(str, CONVENTIONS), *LOOKAHEADS}
+        return any(each.convention in ways for each in self.verdicts)
+
 
 Experiments = Mapping[str, ExperimentData]
+Data = TypeVar("Data")
+"""Of an experiment, on planning or on learning."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Generic[Data]):
     """A claim of the paper, or ours, and the test that decides whether it holds.
 
     `check` gets the experiments that the claim needs and no others.
@@ -86,10 +97,10 @@ class Claim:
     test: str
     needs: tuple[str, ...]
     """Any of these experiments will do; the test is applied to all that are there."""
-    check: Callable[[Experiments], list[ConventionVerdict]]
+    check: Callable[[Mapping[str, Data]], list[ConventionVerdict]]
     note: str = field(default="")
     """What explains the verdict whenever the claim does not fully hold."""
-    explain: Callable[[Experiments], str] = field(default=lambda experiments: "")
+    explain: Callable[[Mapping[str, Data]], str] = field(default=lambda experiments: "")
     """Returns what the data say about the reasons for the verdict, or nothing."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ ADAPTIVE = ("ql", "ql-prior")
 BASELINE = "depth0"
 """Plain DQN, which they are to beat in every game."""
 MAKE_ONE = "make one with: adalook reproduce minatar|atari --out DIRECTORY"
+UNKNOWN_COLOUR = "#009e73"
+"""Of agents that the index does not know."""
 LEAK_SHARE = 0.05
 """Memory beyond the replay buffer that grows by more than this share within the second half of a run counts as a leak:
 arenas of malloc and caches of torch still move a little."""
@@ -41,6 +44,8 @@ class AgentStyle:
     colour: str
     dashes: tuple[float, ...]
     width: float
+    usual: bool = True
+    """False: an ablation, which tables show and curves do not."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,12 @@ class LearningData:
     """By the agent's name, in the order of tables and legends."""
     runs: Mapping[tuple[str, str], list[JsonDict]]
     """Records by game and agent, over seeds."""
+    planned: tuple[str, ...]
+    """Names of all runs that were asked for, finished or not."""
     missing: tuple[str, ...]
+    """Those that are not finished."""
+    outdated: tuple[str, ...] = ()
+    """Records of runs that would have other settings today; they are left out."""
 
     @property
     def agents(self) -> list[str]:
@@ -65,38 +75,62 @@ class LearningData:
         return [name for name in self.styles if any((game, name) in self.runs for game in self.games)]
 
     @property
-    def is_evaluated(self) -> bool:
-        """Whether agents were evaluated by greedy play, rather than by the scores of training episodes."""
-        return any(record["final"] is not None for records in self.runs.values() for record in records)
-
-    def scores(self, game: str, agent: str) -> FloatArray:
-        """Return the scores of final evaluations, (seeds,)."""
-        return np.array([record["final"]["score"] for record in self.runs.get((game, agent), [])])
-
-    def scale(self, game: str) -> tuple[float, float] | None:
-        """Return the mean scores of random play and of the best agent, which normalised scores map to 0 and 1.
-
-        None if one of them is missing, or if no agent beats random play.
-        """
-        random, trained = self.scores(game, RANDOM), [self.scores(game, agent) for agent in self.styles]
-        means = [scores.mean() for scores in trained if len(scores)]
-        if not len(random) or not means or max(means) <= random[0]:
-            return None
-        return float(random[0]), float(max(means))
+    def usual_agents(self) -> list[str]:
+        """The agents that curves are drawn of: all but ablations, unless there are only such."""
+        return [name for name in self.agents if self.styles[name].usual] or self.agents
 
     @property
     def trained_games(self) -> list[str]:
         """The games in which at least one agent has a finished run."""
         return [game for game in self.games if any((game, agent) in self.runs for agent in self.agents)]
 
+    def scores(self, game: str, agent: str) -> FloatArray:
+        """Return the scores of final evaluations, (seeds,)."""
+        finals = [record["final"] for record in self.runs.get((game, agent), [])]
+        return np.array([final["score"] for final in finals if final is not None], np.float64)
+
+    def training_scores(self, game: str, agent: str) -> FloatArray:
+        """Return the mean scores of the last training episodes, (seeds,)."""
+        last = [record["last_training_score"] for record in self.runs.get((game, agent), [])]
+        return np.array([score for score in last if score is not None], np.float64)
+
+    def random_score(self, game: str) -> float | None:
+        """Return the mean score of random play; None if it was not measured."""
+        scores = self.scores(game, RANDOM)
+        return float(scores[0]) if len(scores) else None
+
+    def scale(
+        self, game: str, scores: Callable[[LearningData, str, str], FloatArray] | None = None
+    ) -> tuple[float, float] | None:
+        """Return the mean scores of random play and of the best usual agent, which normalised scores map to 0 and 1.
+
+        None if one of them is missing, or if no agent beats random play.
+
+        Args:
+            game: one of the games.
+            scores: which; None: those of final evaluations.
+        """
+        of = LearningData.scores if scores is None else scores
+        random = self.random_score(game)
+        means = [found.mean() for agent in self.usual_agents if len(found := of(self, game, agent))]
+        if random is None or not means or max(means) <= random:
+            return None
+        return random, float(max(means))
+
     @property
     def compared_games(self) -> list[str]:
-        """The games in which every agent has a finished run, and for which scores can be normalised."""
+        """The games in which every usual agent has a finished run, and for which scores can be normalised."""
         return [
             game
             for game in self.games
-            if self.scale(game) is not None and all(len(self.scores(game, agent)) for agent in self.agents)
+            if self.scale(game) is not None and all(len(self.scores(game, agent)) for agent in self.usual_agents)
         ]
+
+    @property
+    def compared_agents(self) -> list[str]:
+        """The agents that have a finished run in every compared game."""
+        games = self.compared_games
+        return [agent for agent in self.agents if games and all(len(self.scores(game, agent)) for game in games)]
 
     def normalised(self, agent: str) -> list[FloatArray]:
         """Return normalised scores, (seeds,) for each compared game."""
@@ -128,28 +162,62 @@ def load_learning(directory: str | Path) -> LearningData:
             got=f"{found[0]!r}, version {found[1]!r}",
             remedy=MAKE_ONE,
         )
-    runs: dict[tuple[str, str], list[JsonDict]] = {}
     try:
-        for name in index["runs"]:
-            record = _read(place / "runs" / f"{name}.json")
-            runs.setdefault((record["game"], record["agent"]), []).append(record)
-        return LearningData(
-            name=index["experiment"],
-            seconds=float(index["settings"]["seconds"]),
-            machine=index["machine"],
-            games=tuple(index["games"]),
-            final_episodes={game: int(about["final_episodes"]) for game, about in index["games"].items()},
-            styles={
-                name: AgentStyle(
-                    about["title"], about["depth"], about["colour"], tuple(about["dashes"]), float(about["width"])
-                )
-                for name, about in index["agents"].items()
-            },
-            runs=runs,
-            missing=tuple(index["missing"]),
-        )
+        return _gather(place, index)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{place} holds damaged results", got=repr(error), remedy=MAKE_ONE) from error
+
+
+def _gather(place: Path, index: JsonDict) -> LearningData:
+    """Read every record in runs/, those that the index does not know included, and say what is missing of the plan."""
+    records = {path.stem: _read(path) for path in sorted((place / "runs").glob("*.json"), key=_by_seed)}
+    refused = index.get("outdated", {})
+    outdated = tuple(name for name in records if refused.get(name) == _digest(place / "runs" / f"{name}.json"))
+    runs: dict[tuple[str, str], list[JsonDict]] = {}
+    for name, record in records.items():
+        if name not in outdated:
+            runs.setdefault((record["game"], record["agent"]), []).append(record)
+    games = {game: int(about["final_episodes"]) for game, about in index["games"].items()}
+    styles = {name: _style(about) for name, about in index["agents"].items()}
+    for game, agent in runs:
+        final = runs[game, agent][0]["final"]
+        games.setdefault(game, 0 if final is None else len(final["scores"]))
+        if agent != RANDOM:
+            styles.setdefault(agent, AgentStyle(agent, None, UNKNOWN_COLOUR, (1.0, 1.0), 1.4, usual=False))
+    planned = tuple(dict.fromkeys([*index["runs"], *index["missing"], *records]))
+    return LearningData(
+        name=index["experiment"],
+        seconds=float(index["settings"]["seconds"]),
+        machine=index["machine"],
+        games=tuple(games),
+        final_episodes=games,
+        styles=styles,
+        runs=runs,
+        planned=planned,
+        missing=tuple(name for name in planned if name not in records or name in outdated),
+        outdated=outdated,
+    )
+
+
+def _by_seed(path: Path) -> tuple[str, int]:
+    """Order the files of runs by their names, numbers as numbers."""
+    name, _, seed = path.stem.rpartition("--")
+    return name, int(seed) if seed.isdecimal() else 0
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _style(about: JsonDict) -> AgentStyle:
+    return AgentStyle(
+        about["title"],
+        about["depth"],
+        about["colour"],
+        tuple(about["dashes"]),
+        float(about["width"]),
+        bool(about.get("usual", True)),
+    )
 
 
 def _read(path: Path) -> JsonDict:
@@ -168,11 +236,13 @@ def _read(path: Path) -> JsonDict:
 
 
 def learning_summary(data: LearningData) -> JsonDict:
-    """Return all that the page says about evaluated runs, as JSON can hold it."""
+    """Return all that the page says in numbers, as JSON can hold it."""
     known: JsonDict = {
         "machine": dict(data.machine),
         "seconds": data.seconds,
+        "planned": len(data.planned),
         "missing": list(data.missing),
+        "outdated": list(data.outdated),
         "games": {game: _game(data, game) for game in data.games},
         "compared_games": data.compared_games,
         "aggregate": None,
@@ -185,26 +255,36 @@ def learning_summary(data: LearningData) -> JsonDict:
 
 
 def _game(data: LearningData, game: str) -> JsonDict:
-    agents = {agent: _cell(data.runs[game, agent]) for agent in data.agents if (game, agent) in data.runs}
-    random = data.scores(game, RANDOM)
-    return {"random": float(random[0]) if len(random) else None, "scale": data.scale(game), "agents": agents}
+    agents = {agent: _cell(data, game, agent) for agent in data.agents if (game, agent) in data.runs}
+    return {"random": data.random_score(game), "scale": data.scale(game), "agents": agents}
 
 
-def _cell(records: list[JsonDict]) -> JsonDict:
-    """Return the summary of one agent in one game, over seeds."""
-    scores = np.array([record["final"]["score"] for record in records])
+def _cell(data: LearningData, game: str, agent: str) -> JsonDict:
+    """Return the summary of one agent in one game, over seeds; None for what was not measured."""
+    records, scores = data.runs[game, agent], data.scores(game, agent)
+    finals = [record["final"] for record in records if record["final"] is not None]
+    timelines = [record["timeline"] for record in records]
+    memories = [memory for record in records if (memory := memory_summary(record)) is not None]
     return {
-        "score": asdict(statistics.stratified([scores], statistics.row_means)),
+        "seeds": len(records),
+        "score": asdict(statistics.stratified([scores], statistics.row_means)) if len(scores) else None,
         "scores": scores.tolist(),
         "last_training_score": _mean([record["last_training_score"] for record in records]),
-        "steps": float(np.mean([record["steps"] for record in records])),
-        "steps_per_second": float(np.mean([record["steps"] / record["cpu_seconds"] for record in records])),
-        "nodes_per_step": float(np.mean([sum(r["timeline"]["nodes"]) / r["steps"] for r in records])),
-        "mean_depth": float(np.mean([record["final"]["mean_depth"] for record in records])),
-        "evaluation_nodes_per_step": _mean([record["final"].get("nodes_per_step") for record in records]),
-        "training_depth": float(np.mean([_training_depth(record) for record in records])),
-        "wall_per_cpu": float(np.mean([record["wall_seconds"] / record["cpu_seconds"] for record in records])),
+        "steps": _mean([record["steps"] for record in records]),
+        "steps_per_second": _mean([record["steps"] / record["cpu_seconds"] for record in records]),
+        "nodes_per_step": _mean([sum(r["timeline"]["nodes"]) / r["steps"] for r in records]),
+        "training_depth": _mean([_training_depth(record) for record in records]),
+        "ties": _mean([sum(t["ties"]) / sum(t["steps"]) if "ties" in t else None for t in timelines]),
+        "episodes": sum(sum(timeline["episodes"]) for timeline in timelines),
+        "stalled": _sum([sum(t["stalled"]) if "stalled" in t else None for t in timelines]),
+        "mean_depth": _mean([final["mean_depth"] for final in finals]),
+        "evaluation_nodes_per_step": _mean([final.get("nodes_per_step") for final in finals]),
+        "evaluation_episodes": sum(len(final["scores"]) for final in finals),
+        "evaluation_stalled": _sum([final.get("stalled") for final in finals]),
+        "evaluation_cut": _sum([final.get("cut") for final in finals]),
+        "wall_per_cpu": _mean([record["wall_seconds"] / record["cpu_seconds"] for record in records]),
         "priors_unfinished": sum(not record["prior_finished"] for record in records),
+        "memory": {name: max(memory[name] for memory in memories) for name in memories[0]} if memories else None,
     }
 
 
@@ -212,6 +292,12 @@ def _mean(numbers: Sequence[float | None]) -> float | None:
     """Return the mean of those that are there."""
     there = [number for number in numbers if number is not None]
     return float(np.mean(there)) if there else None
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    """Return the sum of those that are there."""
+    there = [number for number in numbers if number is not None]
+    return sum(there) if there else None
 
 
 def _training_depth(record: JsonDict) -> float:
@@ -222,11 +308,11 @@ def _training_depth(record: JsonDict) -> float:
 
 
 def _aggregate(data: LearningData) -> JsonDict:
-    strata = {agent: data.normalised(agent) for agent in data.agents}
+    strata = {agent: data.normalised(agent) for agent in data.compared_agents}
     rivals = {
         agent: {
             other: asdict(statistics.probability_of_improvement(strata[agent], strata[other]))
-            for other in data.agents
+            for other in strata
             if other != agent
         }
         for agent in ADAPTIVE
@@ -237,7 +323,7 @@ def _aggregate(data: LearningData) -> JsonDict:
 
 def _goals(data: LearningData) -> list[JsonDict]:
     """Return whether QL-DQN is as good as the best fixed depth over all games, and above depth 0 in each of them."""
-    strata = {agent: data.normalised(agent) for agent in data.agents}
+    strata = {agent: data.normalised(agent) for agent in data.compared_agents}
     iqms = {agent: statistics.stratified(strata[agent]).value for agent in strata}
     goals = []
     fixed = [agent for agent in strata if data.styles[agent].depth is not None]
@@ -266,11 +352,15 @@ def memory_summary(record: JsonDict) -> JsonDict | None:
     if len(samples["minutes"]) < 4:
         return None
     minutes = np.array(samples["minutes"])
+    files = [count for count in samples["open_files"] if count is not None]
     beyond = np.array(samples["resident_mib"]) - np.array(samples["replay_mib"])
     late = minutes >= (minutes[0] + minutes[-1]) / 2.0
     slope = float(np.polyfit(minutes[late], beyond[late], 1)[0])
     grown = slope * float(minutes[late][-1] - minutes[late][0])
     return {
+        "resident_mib": samples["resident_mib"][-1],
+        "replay_mib": samples["replay_mib"][-1],
+        "most_open_files": max(files, default=0),
         "beyond_replay_mib_per_minute": slope,
         "grown_mib": grown,
         "leaks": bool(grown > LEAK_SHARE * beyond[late].mean()),

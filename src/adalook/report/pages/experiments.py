@@ -1,17 +1,22 @@
-"""The report of the planning experiments: `index.html`, figures beside it, and claims as Markdown."""
+"""The report of the planning experiments: `index.html`, figures beside it, and all claims as Markdown.
+
+Learning experiments have pages of their own, see `learning`; their claims are in this report's table, too.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from adalook.errors import FileError
-from adalook.report.claims.table import check_claims, claims_markdown
+from adalook.report.claims.learning import LEARNING
+from adalook.report.claims.table import EXPERIMENTS, check_claims, claims_markdown
 from adalook.report.claims.verdicts import RULE, CheckedClaim, ConventionVerdict, Verdict
 from adalook.report.data.experiment import ExperimentData, load_experiment
+from adalook.report.data.learning import LearningData, is_learning_results, load_learning
 from adalook.report.data.method_runs import (
     MethodRuns,
     cheapest,
@@ -28,7 +33,7 @@ from adalook.report.pages.document import document, explorer_section, figure_htm
 from adalook.report.pages.explorer import experiment_explorer
 from adalook.storage.files import atomic_write, make_directory
 
-DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep"))
+DEFAULT_RESULTS = tuple(Path("results") / name for name in ("chain", "maze", "sweep", *LEARNING))
 RUN_FIRST = "run adalook reproduce maze first"
 TITLE = "Looking ahead only as far as each state needs"
 VERDICT_STYLE = {
@@ -45,11 +50,11 @@ def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Pat
     Returns:
         the files written, the page first.
     """
-    experiments = _load(directories)
+    experiments, trained = _load(directories)
     place = Path(out)
     make_directory(place)
     figures = draw_figures(experiments, place / "figures")
-    claims = check_claims(experiments)
+    claims = check_claims(experiments, trained)
     page, markdown = place / "index.html", place / "claims.md"
     for path, text in ((page, report_page(experiments, figures, claims)), (markdown, claims_markdown(claims))):
         with atomic_write(path) as file:
@@ -57,22 +62,27 @@ def write_report(directories: Sequence[str | Path], out: str | Path) -> list[Pat
     return [page, markdown, *(path for figure in figures for path in (figure.svg, figure.png))]
 
 
-def _load(directories: Sequence[str | Path]) -> dict[str, ExperimentData]:
+def _load(directories: Sequence[str | Path]) -> tuple[dict[str, ExperimentData], dict[str, LearningData]]:
+    """Return the experiments on planning and those on learning, by name."""
     named = [Path(directory) for directory in directories]
     found = named or [place for place in DEFAULT_RESULTS if (place / "experiment.json").exists()]
-    if not found:
+    experiments: dict[str, ExperimentData] = {}
+    trained: dict[str, LearningData] = {}
+    for place in found:
+        experiment = load_learning(place) if is_learning_results(place) else load_experiment(place)
+        if experiment.name in {*experiments, *trained}:
+            raise FileError(f"{place} holds the same experiment as another directory", got=repr(experiment.name))
+        if isinstance(experiment, LearningData):
+            trained[experiment.name] = experiment
+        else:
+            experiments[experiment.name] = experiment
+    if not experiments:
         raise FileError(
             "there is nothing to report",
-            expected=f"results in {', '.join(str(place) for place in DEFAULT_RESULTS)}",
+            expected=f"results in {', '.join(str(place) for place in DEFAULT_RESULTS[:3])}",
             remedy=RUN_FIRST,
         )
-    experiments: dict[str, ExperimentData] = {}
-    for place in found:
-        experiment = load_experiment(place)
-        if experiment.name in experiments:
-            raise FileError(f"{place} holds the same experiment as another directory", got=repr(experiment.name))
-        experiments[experiment.name] = experiment
-    return experiments
+    return experiments, trained
 
 
 def report_page(
@@ -191,7 +201,7 @@ def _badge(verdict: Verdict) -> str:
 
 def _verdicts(claim: CheckedClaim) -> str:
     """Return the verdicts of a claim as HTML: under the headline convention, and over all conventions."""
-    if len(claim.verdicts) < 2:
+    if len(claim.verdicts) < 2 or not claim.counts_queries:
         return _badge(claim.verdict)
     named = ((str(HEADLINE), claim.headline), ("all ways of counting", claim.verdict))
     return "".join(f'<p><span class="id">{name}</span> {_badge(verdict)}</p>' for name, verdict in named)
@@ -208,15 +218,17 @@ def _claim(number: int, claim: CheckedClaim) -> str:
     )
 
 
-def _convention_table(verdicts: Iterable[ConventionVerdict]) -> str:
+def _convention_table(verdicts: Sequence[ConventionVerdict]) -> str:
+    learned = verdicts[0].convention in EXPERIMENTS
+    summary, way = ("Numbers by experiment", "experiment") if learned else ("Numbers by way of counting", "queries")
     rows = "".join(
         f'<tr><th scope="row">{escape(each.convention)}</th><td>{_badge(each.verdict)}</td>'
         f"<td>{escape(each.numbers)}</td></tr>"
         for each in verdicts
     )
     return (
-        '<details><summary>Numbers by way of counting</summary><div class="scroll"><table><thead><tr>'
-        '<th scope="col">queries</th><th scope="col">verdict</th><th scope="col">numbers</th></tr></thead>'
+        f'<details><summary>{summary}</summary><div class="scroll"><table><thead><tr>'
+        f'<th scope="col">{way}</th><th scope="col">verdict</th><th scope="col">numbers</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div></details>"
     )
 

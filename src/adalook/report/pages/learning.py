@@ -1,45 +1,61 @@
 """The Markdown page of a learning experiment, with its figures and its numbers as JSON.
 
-Experiments whose agents were evaluated by greedy play get tables of scores, goals and aggregates; others, such as short
-runs on Atari, a table of speed, training scores and memory.
+It is made from whatever is there: an experiment of which no run is finished has a page that names what is missing.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
-from adalook.report.data.learning import JsonDict, LearningData, learning_summary, load_learning, memory_summary
+from adalook.report.claims.table import check_learning_claims
+from adalook.report.claims.verdicts import CheckedClaim
+from adalook.report.data.learning import JsonDict, LearningData, learning_summary, load_learning
 from adalook.report.data.statistics import FEWEST_SAMPLES
-from adalook.report.figures import learning as figures
+from adalook.report.figures.learning import learning_figures
 from adalook.report.figures.style import FigureSpec, save_figure
 from adalook.storage.files import atomic_write, make_directory
 
 NAMED = 10
 """Missing runs that the page names; the JSON file names all."""
-TITLES = {"minatar": "Learning on MinAtar: QL-DQN against fixed depths", "atari": "Training on Atari"}
+TITLES = {
+    "minatar": "Learning on MinAtar: QL-DQN against fixed depths",
+    "atari": "Learning on Atari: QL-DQN against fixed depths",
+}
+PICTURES = "pictures"
+"""The folder of results that holds pictures of trained agents at play, GAME.gif and GAME.png."""
 
 
 def write_learning_report(results: Path, out: Path) -> list[Path]:
-    """Write NAME.md, NAME.json and figures of a learning experiment; returns the files, none if no run is finished."""
+    """Write NAME.md, NAME.json, figures and pictures of a learning experiment; returns the files, the page first."""
     data = load_learning(results)
-    if not data.agents:
-        return []
     make_directory(out)
-    if data.is_evaluated:
-        known = learning_summary(data)
-        drawn = figures.evaluation_figures(data, known)
-        text = _evaluation_page(data, known, drawn)
-    else:
-        known = _training_summary(data)
-        drawn = figures.training_figures(data)
-        text = _training_page(data, known, drawn)
+    known = learning_summary(data)
+    claims = check_learning_claims({data.name: data})
+    known["claims"] = {claim.id: claim.verdict.value for claim in claims}
+    drawn = learning_figures(data, known)
+    pictures = _copy_pictures(data, results, out)
     page, numbers = out / f"{data.name}.md", out / f"{data.name}.json"
-    for path, content in ((page, text), (numbers, json.dumps(known, indent=1) + "\n")):
+    text = _page(data, known, claims, drawn, pictures)
+    for path, content in ((page, text), (numbers, json.dumps(known, indent=1, ensure_ascii=False) + "\n")):
         with atomic_write(path) as file:
             file.write(content.encode())
     saved = [save_figure(spec, out) for spec in drawn]
-    return [page, numbers, *(path for figure in saved for path in (figure.svg, figure.png))]
+    return [page, numbers, *(path for figure in saved for path in (figure.svg, figure.png)), *pictures]
+
+
+def _copy_pictures(data: LearningData, results: Path, out: Path) -> list[Path]:
+    """Put pictures of trained agents at play beside the page, unless they are there; returns those there are."""
+    names = [f"{game}.{kind}" for game in data.games for kind in ("gif", "png")]
+    found = [name for name in names if (results / PICTURES / name).exists()]
+    place = out / PICTURES
+    if found and place.resolve() != (results / PICTURES).resolve():
+        make_directory(place)
+        for name in found:
+            shutil.copyfile(results / PICTURES / name, place / name)
+    return [place / name for name in found]
 
 
 def run_in_words(record: JsonDict) -> str:
@@ -56,61 +72,87 @@ def run_in_words(record: JsonDict) -> str:
     )
 
 
-def number(value: float | None) -> str:
-    """Return a number with two digits; a dash for none."""
-    return "–" if value is None else f"{value:.2f}"
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many digits; a dash for none."""
+    return "–" if value is None else f"{value:,.{digits}f}"
 
 
-def interval(estimate: JsonDict, digits: int = 2) -> str:
-    """Return a number with its interval; alone if it rests on one sample."""
-    value = f"{estimate['value']:.{digits}f}"
+def interval(estimate: JsonDict | None, digits: int = 2) -> str:
+    """Return a number with its interval; alone if it rests on one sample, a dash for none."""
+    if estimate is None:
+        return "–"
+    value = f"{estimate['value']:,.{digits}f}"
     if estimate["samples"] < 2:
         return value
-    return f"{value} [{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]"
+    return f"{value} [{estimate['low']:,.{digits}f}, {estimate['high']:,.{digits}f}]"
 
 
-def _evaluation_page(data: LearningData, known: JsonDict, drawn: list[FigureSpec]) -> str:
-    episodes = "; ".join(f"{game}: {data.final_episodes[game]} episodes" for game in data.games)
+# ---- the page
+
+
+def _page(
+    data: LearningData,
+    known: JsonDict,
+    claims: Sequence[CheckedClaim],
+    drawn: Sequence[FigureSpec],
+    pictures: Sequence[Path],
+) -> str:
     lines = [
         f"# {TITLES.get(data.name, data.name)}",
         "",
-        f"`adalook reproduce {data.name}`: every run trains for {data.seconds:g} s of processor time on one core, "
-        "tree search and prior included; evaluation is not counted. Scores are means of greedy final evaluations "
-        f"({episodes}), with 95 % bootstrap intervals over seeds. "
-        f"Those that rest on fewer than {FEWEST_SAMPLES} runs are too narrow.",
-        "",
-        "Fixed depths are the paper's baselines: they learn about the action taken. QL-DQN, with a prior and without, "
-        "is this project's variant: θ follows the cost, one head serves all depths, and it learns about every first "
-        "action of its trees. The paper's has given shares, a head for each depth and a prior, and learns about the "
-        "action taken. "
-        "`--agents every1 every2 every3` are fixed depths that learn about every action.",
-        "",
-        _measured_on(data),
-        "",
-        *_missing(known),
+        *_introduction(data),
+        *_missing(data),
+        *_claim_lines(claims),
         *_goal_lines(known),
         *_aggregate_lines(data, known),
+        *(line for spec in drawn for line in _figure_lines(spec)),
+        *_picture_lines(data, pictures),
     ]
     for game, cells in known["games"].items():
         lines += _game_lines(data, game, cells)
-    lines += ["## Curves", "", *_pictures(drawn)]
+    lines += _memory_lines(data, known)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _pictures(drawn: list[FigureSpec]) -> list[str]:
-    return [f"![{spec.title}]({spec.name}.svg)\n" for spec in drawn]
+def _introduction(data: LearningData) -> list[str]:
+    judged = [f"{game}: {data.final_episodes[game]}" for game in data.games if data.final_episodes[game]]
+    episodes = f" ({', '.join(judged)} episodes)" if judged else ""
+    return [
+        f"`adalook reproduce {data.name}`: every run trains for {data.seconds:g} s of processor time on one core, "
+        "tree search and prior included; evaluation is not counted. Scores are means of greedy final evaluations"
+        f"{episodes}, with 95 % bootstrap intervals over seeds. "
+        f"Those that rest on fewer than {FEWEST_SAMPLES} runs are too narrow.",
+        "",
+        "Fixed depths are the paper's baselines: they learn about the action taken. The paper's QL-DQN has given "
+        "shares, a head for each depth and a prior, and learns about the action taken, too. QL-DQN, with a prior and "
+        "without, is this project's variant: docs/learning.md says what it does otherwise.",
+        "",
+        f"Measured on {data.machine['cores']} cores of {data.machine['cpu']}, {data.machine['date'][:10]}.",
+        "",
+    ]
 
 
-def _measured_on(data: LearningData) -> str:
-    return f"Measured on {data.machine['cores']} cores of {data.machine['cpu']}, {data.machine['date'][:10]}."
+def _missing(data: LearningData) -> list[str]:
+    lines = []
+    if data.missing:
+        names, more = ", ".join(data.missing[:NAMED]), len(data.missing) - NAMED
+        lines += [
+            f"**Not complete**: {len(data.missing)} of {len(data.planned)} planned runs are missing: {names}"
+            f"{f' and {more} more' if more > 0 else ''}.",
+            "",
+        ]
+    if data.outdated:
+        lines += [f"Left out, since they were made with other settings: {', '.join(data.outdated)}.", ""]
+    return lines
 
 
-def _missing(known: JsonDict) -> list[str]:
-    missing = known["missing"]
-    if not missing:
-        return []
-    names = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
-    return [f"**Not complete**: {len(missing)} runs are missing: {names}.", ""]
+def _claim_lines(claims: Sequence[CheckedClaim]) -> list[str]:
+    rows = ["## Claims", "", "| | claim | where | verdict | numbers |", "|---|---|---|---|---|"]
+    for place, claim in enumerate(claims, start=1):
+        numbers = "; ".join(dict.fromkeys(each.numbers for each in claim.verdicts))
+        rows.append(f"| {place} | {claim.claim} | {claim.paper_place} | **{claim.verdict.value}** | {numbers or '–'} |")
+    tests = [f"{place}. {claim.test}" for place, claim in enumerate(claims, start=1)]
+    return [*rows, "", "How each was tested:", "", *tests, ""]
 
 
 def _goal_lines(known: JsonDict) -> list[str]:
@@ -140,90 +182,79 @@ def _aggregate_lines(data: LearningData, known: JsonDict) -> list[str]:
     ]
     for agent, estimate in known["aggregate"]["iqm"].items():
         beaten = (known["aggregate"]["beats"][name].get(agent) for name in adaptive)
-        cells = "".join(f" {'–' if chance is None else interval(chance)} |" for chance in beaten)
+        cells = "".join(f" {interval(chance)} |" for chance in beaten)
         rows.append(f"| {data.styles[agent].title} (`{agent}`) | {interval(estimate)} |{cells}")
     return [*rows, ""]
 
 
+def _figure_lines(spec: FigureSpec) -> list[str]:
+    title = f"{spec.number}: {spec.title[0].lower()}{spec.title[1:]}" if spec.number else spec.title
+    return [f"## {title}", "", f"![{spec.title}]({spec.name}.svg)", "", spec.caption, ""]
+
+
+def _picture_lines(data: LearningData, pictures: Sequence[Path]) -> list[str]:
+    if not pictures:
+        return []
+    lines = ["## Trained agents at play", ""]
+    for game in data.games:
+        for path in (path for path in pictures if path.stem == game):
+            what = "an episode, with the depth of each decision" if path.suffix == ".gif" else "states by depth"
+            lines += [f"![{game}: {what}]({PICTURES}/{path.name})", "", f"{game}: {what}.", ""]
+    return lines
+
+
 def _game_lines(data: LearningData, game: str, cells: JsonDict) -> list[str]:
     rows = [f"## {game}", "", f"Random play: {number(cells['random'])}."]
+    if not cells["agents"]:
+        return [*rows, "No run of an agent is finished yet.", ""]
     if cells["scale"] is None:
         rows[-1] += " Scores have no scale here yet: random play, or an agent above it, is missing."
     rows += [
         "",
-        "| agent | seeds | score | last 50 training episodes | steps | steps/s | nodes/step | depth | evaluation: "
-        "nodes/step | depth | wall/CPU |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| agent | seeds | score | last 50 training episodes | steps | steps/s | nodes/step | depth | ties | "
+        "stalled/episodes | evaluation: nodes/step | depth | stalled, cut/episodes | wall/CPU |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for agent, cell in cells["agents"].items():
         note = " (prior unfinished)" if cell["priors_unfinished"] else ""
+        ties = "–" if cell["ties"] is None else f"{cell['ties']:.0%}"
         rows.append(
-            f"| {data.styles[agent].title} (`{agent}`){note} | {len(cell['scores'])} | {interval(cell['score'])} | "
-            f"{number(cell['last_training_score'])} | {cell['steps']:,.0f} | {cell['steps_per_second']:,.0f} | "
-            f"{cell['nodes_per_step']:.1f} | {cell['training_depth']:.2f} | "
-            f"{number(cell['evaluation_nodes_per_step'])} | {cell['mean_depth']:.2f} | {cell['wall_per_cpu']:.2f} |"
+            f"| {data.styles[agent].title} (`{agent}`){note} | {cell['seeds']} | {interval(cell['score'])} | "
+            f"{number(cell['last_training_score'])} | {number(cell['steps'], 0)} | "
+            f"{number(cell['steps_per_second'], 0)} | {number(cell['nodes_per_step'], 1)} | "
+            f"{number(cell['training_depth'])} | {ties} | {_count(cell['stalled'])}/{cell['episodes']:,} | "
+            f"{number(cell['evaluation_nodes_per_step'], 1)} | {number(cell['mean_depth'])} | "
+            f"{_count(cell['evaluation_stalled'])}, {_count(cell['evaluation_cut'])}/{cell['evaluation_episodes']} | "
+            f"{number(cell['wall_per_cpu'])} |"
         )
     return [*rows, ""]
 
 
-# Experiments whose agents were not evaluated by greedy play -----------------------------------------------------------
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
-def _training_summary(data: LearningData) -> JsonDict:
-    """Return all that the page says about such runs, as JSON can hold it."""
-    return {
-        "machine": dict(data.machine),
-        "seconds": data.seconds,
-        "missing": list(data.missing),
-        "runs": {
-            f"{game}--{agent}--{record['seed']}": {
-                "game": game,
-                "agent": agent,
-                "seed": record["seed"],
-                "steps": record["steps"],
-                "steps_per_second": record["steps"] / record["cpu_seconds"],
-                "episodes": sum(record["timeline"]["episodes"]),
-                "first_training_score": record["first_training_score"],
-                "last_training_score": record["last_training_score"],
-                "samples": record["samples"],
-                **(memory_summary(record) or {}),
-            }
-            for (game, agent), records in data.runs.items()
-            for record in records
-        },
-    }
-
-
-def _training_page(data: LearningData, known: JsonDict, drawn: list[FigureSpec]) -> str:
-    lines = [
-        f"# {TITLES.get(data.name, data.name)}: {', '.join(data.trained_games)}",
+def _memory_lines(data: LearningData, known: JsonDict) -> list[str]:
+    """Return the table of memory, as far as runs looked at theirs; the worst seed counts."""
+    rows = []
+    for game, cells in known["games"].items():
+        for agent, cell in cells["agents"].items():
+            if (memory := cell["memory"]) is not None:
+                rows.append(
+                    f"| {game} | {data.styles[agent].title} (`{agent}`) | {memory['resident_mib']:,.0f} MiB | "
+                    f"{memory['replay_mib']:,.0f} MiB | {memory['grown_mib']:+.1f} MiB | "
+                    f"{'**yes**' if memory['leaks'] else 'no'} | {memory['most_open_files']} |"
+                )
+    if not rows:
+        return []
+    return [
+        "## Memory",
         "",
-        f"`adalook reproduce {data.name}`: every run trains for {data.seconds / 60.0:g} minutes of processor time with "
-        "one thread and without overlap. The Atari preset, but a replay buffer of 10,000 transitions, ε that falls "
-        "over 10,000 steps and learning from step 1,000 on, since the preset's numbers are for days.",
+        "At the end of a run, the worst seed. *Growth* is that of resident memory beyond the replay buffer in the "
+        "second half of the run, by a straight line; above 5 % it counts as a leak.",
         "",
-        "*First 50*, *last 50*: mean score of training episodes. *Growth* is that of resident memory beyond the replay "
-        "buffer in the second half of the run, by a straight line; above 5 % it counts as a leak.",
+        "| game | agent | resident | replay | growth | leak | open files |",
+        "|---|---|---:|---:|---:|---|---:|",
+        *rows,
         "",
-        _measured_on(data),
-        "",
-        *_missing(known),
-        "| game | agent | seed | minutes | steps | steps/s | episodes | first 50 | last 50 | resident | replay | "
-        "growth | leak | open files |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|",
     ]
-    for run in known["runs"].values():
-        samples, files = run["samples"], [count for count in run["samples"]["open_files"] if count is not None]
-        growth, leak = "–", "–"
-        if "leaks" in run:
-            growth = f"{run['grown_mib']:+.1f} MiB ({run['beyond_replay_mib_per_minute']:+.2f}/min)"
-            leak = "**yes**" if run["leaks"] else "no"
-        lines.append(
-            f"| {run['game']} | {data.styles[run['agent']].title} (`{run['agent']}`) | {run['seed']} | "
-            f"{samples['minutes'][-1]:.1f} | {run['steps']:,} | {run['steps_per_second']:.0f} | {run['episodes']:,} | "
-            f"{number(run['first_training_score'])} | {number(run['last_training_score'])} | "
-            f"{samples['resident_mib'][-1]:,.0f} MiB | {samples['replay_mib'][-1]:,.0f} MiB | {growth} | {leak} | "
-            f"{f'{files[0]}–{max(files)}' if files else '–'} |"
-        )
-    lines += ["", *_pictures(drawn)]
-    return "\n".join(lines).rstrip() + "\n"
