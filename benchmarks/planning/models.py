@@ -192,7 +192,11 @@ def _taxi(discount: float) -> al.MDP:
 
 
 def _slippery(size: int, discount: float) -> al.MDP:
-    return al.zoo.gridworld(size, size, slip=0.2, seed=0, discount=discount, holes=0.02)
+    """The zoo's grid without holes, where every step costs 1 and the last cell is left never."""
+    mdp = al.zoo.gridworld(size, size, slip=0.2, seed=0, discount=discount, holes=0.0)
+    rewards = np.full_like(mdp.rewards, -1.0)
+    rewards[-1] = 0.0
+    return al.MDP._adopt(rewards, mdp.codes, mdp.rows, discount)
 
 
 def _inventory(capacity: int, demand: float, discount: float) -> al.MDP:

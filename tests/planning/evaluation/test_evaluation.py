@@ -120,14 +120,14 @@ def test_the_trace_says_what_was_done():
 
 
 def test_backups_in_place_are_no_depth():
-    grid = al.solve(al.zoo.gridworld(30, 30, discount=0.99))
+    grid = al.solve(al.zoo.gridworld(30, 30, discount=0.99), al.Auto(in_place.NAME))
     first = grid.trace[0]
     assert (first.evaluation, first.improvement, first.exact) == (in_place.NAME, "in place", False)
     assert first.max_depth == first.mean_depth == first.depth.max() == 1
     assert first.backups > 1
     assert first.queries.improvement["shared"] == (1 + first.backups) * 900 * 4
     assert repr(grid).startswith(
-        f"Solution(Auto: {in_place.NAME}, {sum(i.backups for i in grid.trace)} backups in place; "
+        f"Solution(Auto({in_place.NAME}): {in_place.NAME}, {sum(i.backups for i in grid.trace)} backups in place; "
     )
 
 

@@ -136,7 +136,7 @@ def test_what_falls_behind_gives_way():
     assert race.choose(dear, None)[0] == "in place"
     race.paid("in place", 10.0 * race.backup_cost)
     assert race.choose(dear, PassOutcome(residual, 5, 1e-3))[0] == "in place"
-    race.paid("in place", 1e5 * race.backup_cost)
+    race.paid("in place", 1e4 * race.backup_cost)
     way, reason = race.choose(dear, PassOutcome(residual, 5, 0.9e-3))
     assert way == "direct"
     assert "in place would take" in reason

@@ -32,12 +32,8 @@ FIRST_SWEEPS = 24
 MAX_EXACT_SWEEPS = 200_000
 EXACT_ERROR = 1e-8
 """Exact values are good enough to certify such a loss, whatever the tolerance, or as good as rounding allows."""
-LU_FLOP_COST = 0.2
-"""Nanoseconds per multiplication of a sparse factorisation within its bandwidth, …"""
-LU_STATE_COST = 1_000.0
-"""… and per state, against …"""
 SWEEP_ENTRY_COST = 2.0
-"""… nanoseconds per stored probability of a sweep, all as orders of magnitude."""
+"""Nanoseconds per stored probability of a sweep."""
 PAIR_COST, ENTRY_COST = 1.5, 1.2
 """Nanoseconds of a backup per (state, action) and per stored probability."""
 
@@ -54,8 +50,12 @@ MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
+ORDER_COST = 60.0
+"""Backups that finding a narrow order of the states costs, about, and the factorisation that needs none is worth."""
 FIRST_BACKUPS = 60
 """Work in place, in backups, before its rate is judged."""
+FAIR_SHARE = 0.25
+"""Iteration in place is not given up before it has cost so much of what factorisations are predicted to cost."""
 SWITCH_FACTOR = 1.5
 """A way gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -82,6 +82,8 @@ class ExactEvaluation:
         """Span of a sweep's change at which values are exact."""
         self._functional = functional.FunctionalGraph(mdp)
         self._bandwidth: int | None = None
+        self._fill = 0
+        """Stored numbers of the last sparse factorisation."""
         self._lu_pays = False
 
     @cached_property
@@ -119,7 +121,7 @@ class ExactEvaluation:
         """Sweep, unless the measured rate says that a direct or a Krylov solve is cheaper."""
         n, rows, done = self.mdp.num_states, PolicyRows.of(self.mdp, policy), [sweeps.NAME]
         if self._lu_pays:
-            return PolicyEvaluation(lu.solve_by_lu(rows), policy, lu.NAME, n, exact=True)
+            return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
         if self._entries >= threads.MIN_ENTRIES:
             rows = rows.side_by_side()
         values, count, reached, rate = sweep(rows, start, FIRST_SWEEPS, span_tol, self._entries)
@@ -129,7 +131,7 @@ class ExactEvaluation:
             if self._lu_beats(left, rows):
                 self._lu_pays = True
                 solver = ", then ".join([*done, lu.NAME])
-                return PolicyEvaluation(lu.solve_by_lu(rows), policy, solver, (count + 1) * n, exact=True)
+                return PolicyEvaluation(self._factorise(rows), policy, solver, (count + 1) * n, exact=True)
             if left > SLOW_SWEEPS and not krylov_tried:
                 krylov_tried = True
                 better, products = krylov.solve_by_bicgstab(rows, values, span_tol)
@@ -145,16 +147,27 @@ class ExactEvaluation:
                 break  # rounding is all that is left
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=True)
 
+    def _factorise(self, rows: PolicyRows) -> FloatArray:
+        """Solve by a sparse factorisation, and remember how much it filled up: that is what another one costs."""
+        values, self._fill = lu.solve_by_lu(rows)
+        return values
+
+    def _sparse_cost(self) -> float:
+        """Return the nanoseconds of a sparse factorisation: by the last one, or by the bandwidth."""
+        n = self.mdp.num_states
+        if self._fill:
+            return self._fill * (60.0 + 2.5 * self._fill / n)
+        width = n if self._bandwidth is None else min(self._bandwidth, n)
+        return sparse_cost(n, width) if n * width <= LU_MAX_ENTRIES else math.inf
+
     def _lu_beats(self, sweeps_left: float, rows: PolicyRows) -> bool:
         """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
-        n = self.mdp.num_states
         gain = sweeps_left * self._entries * SWEEP_ENTRY_COST
         if self._bandwidth is None:
             if gain < 100 * self._entries:  # finding the bandwidth costs about as much
                 return False
             self._bandwidth = lu.bandwidth(rows)
-        width = min(self._bandwidth, n)
-        return n * width <= LU_MAX_ENTRIES and n * width * width * LU_FLOP_COST < gain
+        return self._sparse_cost() < gain
 
 
 class AdaptiveEvaluation(ExactEvaluation):
@@ -272,37 +285,29 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _direct_cost(self, rows: PolicyRows) -> float:
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
-        n = self.mdp.num_states
-        lower, upper = banded.bandwidths(rows)
-        if n * (lower + upper + 1) <= banded.MAX_ENTRIES:
-            cost = banded_cost(n, lower, upper)
-            if cost <= 30.0 * self._race.backup_cost:
-                return cost
-        else:
-            cost = math.inf
-        if self._race.spent(IN_PLACE) < 60.0 * self._race.backup_cost:
-            return cost  # finding an order for a sparse factorisation costs about as much as some backups
+        banded_too = self._banded_cost(rows)
+        if banded_too <= ORDER_COST * self._race.backup_cost:
+            return banded_too  # finding an order for a sparse factorisation would cost as much
         if self._bandwidth is None:
             self._bandwidth = lu.bandwidth(rows)
-        width = min(self._bandwidth, n)
-        if n * width <= LU_MAX_ENTRIES:
-            cost = min(cost, n * (LU_STATE_COST + width * width * LU_FLOP_COST))
-        return cost
+        return min(banded_too, self._sparse_cost())
+
+    def _banded_cost(self, rows: PolicyRows) -> float:
+        """Return the nanoseconds of a banded elimination; infinite where the band is too wide to be stored."""
+        n, (lower, upper) = self.mdp.num_states, banded.bandwidths(rows)
+        return banded_cost(n, lower, upper) if n * (lower + upper + 1) <= banded.MAX_ENTRIES else math.inf
 
     def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
         """Return a policy's values by the cheaper factorisation, or by what is asked for, and its name."""
-        n = self.mdp.num_states
         if self._way == krylov.NAME:
             solved, _ = krylov.solve_by_bicgstab(rows, values, max(self._span_tol, self._span_floor(values)))
             if solved is not None:
                 return solved, krylov.NAME
-        lower, upper = banded.bandwidths(rows)
-        cost = banded_cost(n, lower, upper) if n * (lower + upper + 1) <= banded.MAX_ENTRIES else math.inf
-        width = self._bandwidth
-        sparse = width is not None and n * (LU_STATE_COST + width * width * LU_FLOP_COST) < cost
-        if self._way == lu.NAME or (self._way != banded.NAME and sparse) or cost == math.inf:
-            return lu.solve_by_lu(rows), lu.NAME
-        return banded.solve_banded(rows, lower, upper), banded.NAME
+        cost = self._banded_cost(rows)
+        known = self._bandwidth is not None and self._sparse_cost() < cost
+        if self._way == lu.NAME or (self._way != banded.NAME and known) or cost == math.inf:
+            return self._factorise(rows), lu.NAME
+        return banded.solve_banded(rows, *banded.bandwidths(rows)), banded.NAME
 
     def _some_sweeps(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Sweep a few times while many actions change: knowing this policy's values well would be wasted.
@@ -346,7 +351,12 @@ def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArr
 
 def banded_cost(num_states: int, lower: int, upper: int) -> float:
     """Return the nanoseconds of a banded elimination, as measured."""
-    return num_states * (30.0 + 8.0 * (lower + upper + 1) + 0.35 * lower * upper)
+    return num_states * (50.0 + 6.0 * (lower + upper + 1) + 0.28 * lower * upper)
+
+
+def sparse_cost(num_states: int, width: int) -> float:
+    """Return the nanoseconds of a sparse factorisation, about, from the bandwidth after reordering."""
+    return num_states * (1_000.0 + 8.0 * width + 0.02 * width * width)
 
 
 class Race:
@@ -367,7 +377,7 @@ class Race:
         """Nanoseconds of one state's update in a sweep."""
         self._spent = {IN_PLACE: 0.0, DIRECT: 0.0}
         self._passes = 0
-        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        self._loss = math.inf
         self._paid = 0.0
         self._left = math.inf
         """Predicted nanoseconds left in place."""
@@ -408,13 +418,14 @@ class Race:
             self._way = IN_PLACE
             return IN_PLACE, "transitions are local, and a factorisation is dear"
         if self._way == IN_PLACE:
-            fell = math.log(self._loss / last.policy_loss) if 0.0 < last.policy_loss < self._loss else 0.0
+            known = 0.0 < last.policy_loss < self._loss < math.inf
+            fell = math.log(self._loss / last.policy_loss) if known else 0.0
             to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
             self._left = self._paid * to_go / fell if fell > 0.0 else math.inf
         self._loss = last.policy_loss
         left = self._direct_left(direct)
         slower = SWITCH_FACTOR * (left if self._way == IN_PLACE else self._left)
-        if self._way == IN_PLACE and slower < self._left:
+        if self._way == IN_PLACE and slower < self._left and self._spent[IN_PLACE] >= FAIR_SHARE * left:
             self._way = DIRECT
             return DIRECT, f"in place would take {_seconds(self._left)} more, factorisations {_seconds(left)}"
         if self._way == DIRECT and slower < left:
