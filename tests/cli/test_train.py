@@ -20,6 +20,7 @@ SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidd
 
 def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What is wrong with the arguments: one line, and exit code 2."""
+    capsys.readouterr()  # what was said before
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("adalook: error: ")
@@ -160,6 +161,17 @@ def test_every_setting_has_a_help(kind: type) -> None:
 
 
 def test_every_setting_is_a_flag() -> None:
-    assert {field.name for field in dataclasses.fields(ConfigFlags)} == {
-        field.name for field in dataclasses.fields(Config)
-    }
+    flags = [field.name for group in vars(ConfigFlags()).values() for field in dataclasses.fields(group)]
+    assert sorted(flags) == sorted(field.name for field in dataclasses.fields(Config))
+
+
+def test_several_seeds_and_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Config.for_env("CartPole-v1", agent="qldqn", num_envs=2, hidden_units=8).save(tmp_path / "config.toml")
+    words = ["train", "CartPole-v1", "--config", str(tmp_path / "config.toml"), "--hidden-units", "4", "--steps", "16"]
+    assert main([*words, "--seeds", "2", "--evaluation-episodes", "1", "--out", str(tmp_path / "runs")]) == 0
+    said = capsys.readouterr().out
+    assert said.count("evaluation of the agent as it is now") == 2
+    for seed in (0, 1):
+        about = json.loads((tmp_path / "runs" / f"seed-{seed}" / "config.json").read_text())
+        assert about["seed"] == seed
+        assert (about["config"]["num_envs"], about["config"]["hidden_units"]) == (2, 4)

@@ -92,10 +92,10 @@ def report_page(
     maze = experiments.get("maze")
     explorer = next(filter(None, map(experiment_explorer, experiments.values())), None)
     sections = {
+        "explorer": explorer_section("Explorer", EXPLORER_INTRO, explorer) if explorer else "",
         "numbers": _headline(maze) if maze else "",
         "figures": _figures(figures),
         "claims": _claims(claims),
-        "explorer": explorer_section("Explorer", EXPLORER_INTRO, explorer) if explorer else "",
         "made": _made(experiments),
     }
     names = {"numbers": "In numbers", "figures": "Figures", "claims": "Claims", "explorer": "Explorer"}
@@ -182,7 +182,16 @@ def _claims(claims: Sequence[CheckedClaim]) -> str:
         for verdict in Verdict
         if any(claim.verdict is verdict for claim in claims)
     )
-    rows = "\n".join(_claim(number, claim) for number, claim in enumerate(claims, start=1))
+    numbered = list(enumerate(claims, start=1))
+    rows, untested = (
+        "\n".join(
+            _claim(number, claim) for number, claim in numbered if (claim.verdict is Verdict.NOT_TESTED) == folded
+        )
+        for folded in (False, True)
+    )
+    if untested:
+        count = sum(claim.verdict is Verdict.NOT_TESTED for claim in claims)
+        rows += f"\n<details><summary>{count} not tested by these results</summary>{untested}</details>"
     ours = [claim.headline for claim in claims if claim.headline is not Verdict.NOT_TESTED]
     alone = ", ".join(f"{ours.count(verdict)} × {verdict.value}" for verdict in Verdict if verdict in ours)
     return (
