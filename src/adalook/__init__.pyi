@@ -28,5 +28,6 @@ from .planning.solve import solve as solve
 from .simulators.base import Simulator as Simulator
 from .simulators.checker.check import check_simulator as check_simulator
 from .simulators.make import make_simulator as make_simulator
+from .simulators.make import register_simulator as register_simulator
 
 __version__: str

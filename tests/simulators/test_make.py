@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,7 +15,8 @@ import adalook as al
 from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale import emulator
 from adalook.simulators.gym.snapshot import gymnasium_package
-from adalook.simulators.make import FAMILIES, Family, make_simulator
+from adalook.simulators.make import FAMILIES, Family, make_simulator, problem_name
+from tests.search.sims import Graph
 from tests.simulators.cases import WindyWalk, make
 
 
@@ -26,6 +28,13 @@ from tests.simulators.cases import WindyWalk, make
         ("CartPole-v1", "GymSimulator"),
         (gymnasium.make("CartPole-v1"), "GymSimulator"),
         (al.zoo.chain(n=3), "TabularSimulator"),
+        ("zoo:maze?size=10&seed=1", "TabularSimulator"),
+        ("FrozenLake-v1?map_name=8x8&is_slippery=False", "GymSimulator"),
+        ("gym:CartPole-v1", "GymSimulator"),
+        ("tests.search.sims:Graph?num_states=5", "Graph"),
+        ("adalook.mdp.zoo:chain?n=4", "TabularSimulator"),
+        (WindyWalk, "WindyWalk"),
+        (lambda: gymnasium.make("CartPole-v1"), "GymSimulator"),
     ],
 )
 def test_each_env_finds_its_simulator(env: Any, kind: str) -> None:
@@ -47,10 +56,11 @@ def test_a_simulator_is_handed_back() -> None:
         ("xyzzy", "an id such as ALE/Breakout-v5"),
         ("MinAtar/Pong-v1", "MinAtar/Breakout-v1"),
         ("ALE/Tutankam-v5", "ALE/Tutankham-v5"),
-        ("chain", r"zoo:chain on the command line, al\.zoo\.chain\(…\) in Python"),
+        ("chain", "zoo:chain"),
         ("maze", "zoo:maze"),
         ("Gridword", "zoo:gridworld"),
-        ("zoo:maze?size=10", r"In Python pass al\.zoo\.maze\(…\)"),
+        ("zoo:maz", r"the zoo has no 'maz': expected .*maze"),
+        ("zoo:maze?sise=10", "has no parameter 'sise'"),
     ],
 )
 def test_unknown_names_bring_near_ones(name: str, near: str) -> None:
@@ -107,3 +117,59 @@ def test_simulators_travel_to_other_processes_as_clones(name: str) -> None:
     here = sim.expand([state] * 2, [0, 1])
     assert there.observations.tobytes() == here.observations.tobytes()
     assert there.keys == here.keys
+
+
+def test_arguments_in_names_arrive() -> None:
+    assert make_simulator("zoo:chain?n=4").num_states == 6
+    assert make_simulator("FrozenLake-v1?map_name=8x8").observation_space.n == 64
+    assert make_simulator("tests.search.sims:Graph?num_actions=5").num_actions == 5
+
+
+def test_a_file_names_a_model(tmp_path: Path) -> None:
+    al.zoo.chain(n=4).save(tmp_path / "chain.npz")
+    assert make_simulator(str(tmp_path / "chain.npz")).num_states == 6
+
+
+def test_modules_of_the_current_folder_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "corridor_of_mine.py").write_text(
+        "import adalook as al\ndef make(n=3):\n    return al.zoo.chain(n=n)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    assert make_simulator("corridor_of_mine:make?n=5").num_states == 7
+    assert sys.path == before
+    with pytest.raises(ArgumentError, match=r"has no 'mak': expected .*make"):
+        make_simulator("corridor_of_mine:mak")
+    with pytest.raises(ArgumentError, match="cannot be imported"):
+        make_simulator("corridor_of_yours:make")
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        ("zoo:maze?size=10", "zoo:maze?size=10"),
+        (gymnasium.make("CartPole-v1"), "CartPole-v1"),
+        (gymnasium.make("FrozenLake-v1", map_name="8x8"), "FrozenLake-v1?map_name=8x8"),
+        (gymnasium.make("FrozenLake-v1", desc=["SF", "FG"]), None),  # a list cannot be written into a name
+        (gymnasium.wrappers.FlattenObservation(gymnasium.make("CartPole-v1")), None),
+        (Graph, "tests.search.sims:Graph"),
+        (lambda: None, None),
+        (al.zoo.chain(n=3), None),
+    ],
+)
+def test_problems_have_the_name_that_makes_them_again(env: Any, name: str | None) -> None:
+    assert problem_name(env) == name
+
+
+def test_a_family_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adalook.simulators.make.FAMILIES", dict(FAMILIES))
+    al.register_simulator("Windy/", lambda name, gust=0.2: WindyWalk(gust), ["Windy/Walk-v0"])
+    assert make_simulator("Windy/Walk-v0", gust=0.5).gust == 0.5
+    with pytest.raises(ArgumentError, match=r"expected Windy/Walk-v0\?"):
+        make_simulator("Walck")
+    with pytest.raises(ArgumentError, match="already"):
+        al.register_simulator("Windy/", WindyWalk)
+    with pytest.raises(ArgumentError, match="slash"):
+        al.register_simulator("Windy", WindyWalk)
+    with pytest.raises(ArgumentError, match="factory"):
+        al.register_simulator("Stormy/", 3)  # type: ignore[arg-type]

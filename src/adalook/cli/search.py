@@ -75,7 +75,6 @@ class SearchCommand:
 
     def run(self) -> int:
         """Search and print; return the exit code."""
-        from adalook.cli.sources import build_model
         from adalook.search import make_expander
         from adalook.simulators.make import make_simulator
         from adalook.storage.files import make_directory
@@ -84,7 +83,7 @@ class SearchCommand:
             validation.integer(least).validate(f"--{name}", getattr(self, name))
         validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()
-        sim = make_simulator(build_model(self.env) if self.env.startswith("zoo:") else self.env)
+        sim = make_simulator(self.env)
         if self.out is not None:
             make_directory(self.out)
         searches = []

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 from adalook._validation import (
     boolean,
     check_fields,
+    finite,
     fraction,
     fraction_above_zero,
     fraction_below_one,
@@ -93,6 +94,12 @@ class Config:
         "`adalook.learning.networks.NETWORKS`.",
     ] = "minatar"
     hidden_units: Annotated[int, integer(min=1), "Units of the layer below the heads; the table has none."] = 128
+    initial_value: Annotated[
+        float,
+        finite,
+        "What a table holds before anything is learnt. Optimism explores: with at least the best return there is, what "
+        "was not tried looks best (Sutton & Barto, section 2.6). Other networks ignore it.",
+    ] = 0.0
     shared_head: Annotated[
         bool,
         boolean,

@@ -5,12 +5,14 @@ A preset says only what differs from the defaults of `Config`, so that no number
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from adalook.learning.config import Config
+from adalook.simulators.make import named_problem
+
+Answer = TypeVar("Answer")
 
 
 def minatar() -> Config:
@@ -124,6 +126,10 @@ def config_for(env: object, agent: str = "dqn") -> Config:
         return atari_fast()
     if family in _FAMILIES:
         return _FAMILIES[family]()
+    if isinstance(env, str):
+        return _asked_of(env, lambda made: config_for(made, agent)) or vector()
+    if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
+        return config_for(env(), agent)
     if num_discrete_states(env) is not None:
         return _tabular_for(env)
     shape = getattr(env, "observation_shape", None)
@@ -136,9 +142,22 @@ _FAMILIES = {"MinAtar": minatar, "ALE": atari}
 
 
 def _tabular_for(env: object) -> Config:
-    if isinstance(env, str) or hasattr(env, "observation_space"):  # Gymnasium's: their episodes end by themselves
-        return dataclasses.replace(tabular(), max_episode_steps=vector().max_episode_steps)
+    if hasattr(env, "observation_space"):  # Gymnasium's: their episodes end by themselves
+        return dataclasses.replace(
+            tabular(), max_episode_steps=vector().max_episode_steps, initial_value=max(0.0, _best_reward(env))
+        )
     return dataclasses.replace(tabular(), discount=getattr(env, "discount", tabular().discount))
+
+
+def _best_reward(env: Any) -> float:
+    """Return the largest reward in the transition table of a toy-text environment; 0 without a table.
+
+    A goal pays once, so that this is about the best return; where rewards recur, it is at least no prejudice.
+    """
+    table = getattr(getattr(env, "unwrapped", env), "P", None)
+    if not isinstance(table, dict):
+        return 0.0
+    return max((float(o[2]) for actions in table.values() for os in actions.values() for o in os), default=0.0)
 
 
 def num_discrete_states(env: Any) -> int | None:
@@ -151,24 +170,23 @@ def num_discrete_states(env: Any) -> int | None:
     (16, None)
     """
     if isinstance(env, str):
-        return _num_discrete_states_by_name(env)
+        return _asked_of(env, num_discrete_states)
     if hasattr(env, "observation_space"):
         return _size_of_discrete(env.observation_space)
     return getattr(env, "num_states", None)
 
 
-def _num_discrete_states_by_name(name: str) -> int | None:
-    """Return the size of the observation space of an environment that is made to look: a spec does not tell."""
+def _asked_of(name: str, question: Callable[[Any], Answer]) -> Answer | None:
+    """Return the answer of an environment that is made to be asked: a name does not tell. None if it cannot be made."""
     try:
-        import gymnasium
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about newer versions
-            made = gymnasium.make(name)
+        made = named_problem(name)
     except Exception:  # environments are anybody's code; `make_simulator` tells what is wrong with this one
         return None
-    with contextlib.closing(made):
-        return _size_of_discrete(made.observation_space)
+    try:
+        return question(made)
+    finally:
+        if hasattr(made, "close"):
+            made.close()
 
 
 def _size_of_discrete(space: Any) -> int | None:

@@ -396,7 +396,7 @@ class EnvPool:
     def state(self) -> dict[str, Any]:
         """Return everything as plain data and arrays."""
         return {
-            "saved": [env.pack(env.save()) for env in self.live],
+            "saved": [env.pack(env.save()) if env.saves else b"" for env in self.live],
             "observations": self.observations,
             "scores": list(self._scores),
             "steps": list(self._steps),
@@ -412,6 +412,8 @@ class EnvPool:
                 got=f"num_envs = {len(self.live)}",
                 remedy="go on with as many as it was begun with",
             )
+        if not self.live[0].saves:  # episodes that were under way begin anew
+            return
         for env, packed in zip(self.live, state["saved"], strict=True):
             env.restore(env.unpack(packed))
         self.observations = np.asarray(state["observations"])

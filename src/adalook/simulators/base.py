@@ -91,6 +91,8 @@ class Simulator(ABC):
     stochastic: bool = False
     """Whether steps depend on chance. A class that overrides `reseed` is stochastic unless it says otherwise; searches
     take expectations there, and `check_simulator` checks it."""
+    saves: bool = True
+    """Whether states can be saved. Those that cannot are for agents that never look ahead."""
     masked: bool = False
     """Whether some states do not offer every action. One that is not offered acts like one that is, and is never
     chosen by a search: see `action_masks`."""

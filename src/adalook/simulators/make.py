@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.metadata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from adalook.errors import ArgumentError
+from adalook.mdp.sources import literal, named_object, parse_source, source_name, zoo_model
 from adalook.simulators.base import Simulator
 
 
@@ -20,11 +22,64 @@ class Family(NamedTuple):
     """Returns the ids, which are suggested when a name is unknown."""
 
 
+ENTRY_POINTS = "adalook.simulators"
+"""The group of entry points by which installed packages add families: prefix = "module:function"."""
+
 FAMILIES: dict[str, Family] = {
     "MinAtar/": Family("adalook.simulators.minatar:MinAtarSimulator", "adalook.simulators.minatar:minatar_ids"),
     "ALE/": Family("adalook.simulators.ale.simulator:AtariSimulator", "adalook.simulators.ale.emulator:atari_ids"),
 }
-"""The families by prefix; an entry here makes another one known. All other ids are Gymnasium's."""
+"""The families by prefix; `register_simulator` makes another one known. All other ids are Gymnasium's."""
+
+
+def register_simulator(
+    prefix: str,
+    factory: str | Callable[..., Simulator],
+    ids: str | Callable[[], Iterable[str]] | Iterable[str] = (),
+    *,
+    replace: bool = False,
+) -> None:
+    """Make a family of simulators known by the prefix of its ids, everywhere that takes the name of an environment.
+
+    Args:
+        prefix: what the ids begin with, up to and including a slash, such as "MyGames/".
+        factory: called with an id and options; or "module:name" of it, which is imported when it is needed.
+        ids: those that there are, to suggest when a name is unknown; or a function that returns them.
+        replace: whether the family may be known already.
+
+    An installed package can do the same without a call, by an entry point of the group "adalook.simulators" whose name
+    is the prefix without its slash.
+
+    >>> import adalook as al
+    >>> al.register_simulator("Corridor/", lambda name: make_simulator(al.zoo.chain(n=5)), replace=True)
+    >>> make_simulator("Corridor/Short").num_actions
+    2
+    """
+    if not isinstance(prefix, str) or not prefix.endswith("/") or len(prefix) < 2:
+        raise ArgumentError(
+            "the prefix is wrong", expected='text that ends with a slash, such as "MyGames/"', got=prefix
+        )
+    if not callable(factory) and not (isinstance(factory, str) and ":" in factory):
+        raise ArgumentError("the factory is wrong", expected='a function of an id, or "module:name"', got=repr(factory))
+    if prefix in FAMILIES and not replace:
+        raise ArgumentError(
+            f"there are simulators called {prefix}… already", remedy="choose another prefix, or replace=True"
+        )
+    known = ids if callable(ids) or isinstance(ids, str) else tuple(ids)
+    FAMILIES[prefix] = Family(factory, known if callable(known) or isinstance(known, str) else lambda: known)
+
+
+def _family(name: str) -> Family | None:
+    """Return the family that an id belongs to, one of an installed package included."""
+    for prefix, family in FAMILIES.items():
+        if name.startswith(prefix):
+            return family
+    head, slash, _ = name.partition("/")
+    if slash:
+        for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=head):
+            register_simulator(f"{head}/", entry.value)
+            return FAMILIES[f"{head}/"]
+    return None
 
 
 def make_simulator(env: Any, **options: Any) -> Simulator:
@@ -32,7 +87,9 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
 
     Args:
         env: "ALE/Tutankham-v5" and the like, "MinAtar/Breakout-v1" and the like, an `al.MDP`, a Gymnasium environment
-            that can be copied, the id of one, or a simulator, which is returned as it is.
+            that can be copied, a class or function that makes one of these, the name of one (`mdp.sources` lists all
+            kinds: "zoo:maze?size=10", "FrozenLake-v1?map_name=8x8", "mygame:Env", "model.npz"), or a simulator, which
+            is returned as it is.
         options: for the simulator's class, such as life_loss_ends=True for Atari or sticky=0.1 for MinAtar.
 
     >>> import adalook as al
@@ -43,6 +100,13 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         if options:
             raise ArgumentError("a simulator that is made already takes no options", got=", ".join(options))
         return env
+    if isinstance(env, str) and _family(env) is None:
+        env, given = _named(env)
+        options = given | options
+        if isinstance(env, Simulator):
+            return make_simulator(env, **options)
+    elif _is_factory(env):
+        return make_simulator(env(), **options)
     factory = _factory_for_id(env) if isinstance(env, str) else _factory_for_object(env)
     try:
         return factory(env, **options)
@@ -52,6 +116,82 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         raise ArgumentError(
             f"{getattr(factory, '__name__', factory)} does not take these options", got=error
         ) from error
+
+
+def live_simulator(env: Any) -> Simulator:
+    """Return a simulator of a Gymnasium environment that can be played but not saved: for agents without lookahead."""
+    from adalook.simulators.gym.live import LiveGymSimulator
+
+    if not isinstance(env, str):
+        return LiveGymSimulator(env)
+    kind, name, arguments = parse_source(env)
+    if kind == "object" and name not in _gymnasium_ids():
+        return LiveGymSimulator(lambda: named_object(name, arguments))
+    return LiveGymSimulator(name, **{key: literal(value) for key, value in arguments.items()})
+
+
+def _is_factory(env: Any) -> bool:
+    """Return whether this makes environments and is none: a class, or a function."""
+    return isinstance(env, type) or (callable(env) and not hasattr(env, "step"))
+
+
+def _named(text: str) -> tuple[Any, dict[str, Any]]:
+    """Return the model or object that a name stands for, or Gymnasium's id and its arguments."""
+    from adalook.mdp.model import MDP
+
+    kind, name, arguments = parse_source(text)
+    if kind == "file":
+        return MDP.load(text), {}
+    if kind == "zoo":
+        return zoo_model(name, arguments), {}
+    if kind == "object" and name not in _gymnasium_ids():
+        return named_object(name, arguments), {}
+    return name, {key: literal(value) for key, value in arguments.items()}
+
+
+def named_problem(text: str) -> Any:
+    """Return the model, environment or simulator that a name stands for, made once, to be asked about its spaces."""
+    if (family := _family(text)) is not None:
+        return _load(family.entry_point)(text)
+    found, options = _named(text)
+    if not isinstance(found, str):
+        return found
+    from adalook.simulators.gym.spaces import two_instances
+
+    made, spare = two_instances(found, options)
+    spare.close()
+    return made
+
+
+def problem_name(env: Any) -> str | None:
+    """Return the name by which a problem can be made again; None if it has none.
+
+    >>> import gymnasium
+    >>> problem_name(gymnasium.make("FrozenLake-v1", map_name="8x8"))
+    'FrozenLake-v1?map_name=8x8'
+    """
+    if isinstance(env, str):
+        return env
+    if _is_factory(env):
+        module, name = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
+        return f"{module}:{name}" if module != "__main__" and name.isidentifier() else None
+    spec = getattr(env, "spec", None)
+    if spec is None or len(getattr(spec, "additional_wrappers", ())):
+        return None
+    arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    return source_name(spec.id, arguments)
+
+
+def names_code(name: str) -> bool:
+    """Return whether making the problem of this name imports a module that the name itself chooses."""
+    kind, rest, _ = parse_source(name)
+    return kind == "object" or (kind == "id" and ":" in rest)
+
+
+def _gymnasium_ids() -> list[str]:
+    from adalook.simulators.gym.spaces import known_ids
+
+    return known_ids()
 
 
 def _factory_for_object(env: Any) -> Callable[..., Simulator]:
@@ -75,13 +215,10 @@ def _factory_for_object(env: Any) -> Callable[..., Simulator]:
 
 def _factory_for_id(name: str) -> Callable[..., Simulator]:
     """Return what makes a simulator of the environment with this id."""
-    for prefix, family in FAMILIES.items():
-        if name.startswith(prefix):
-            factory: Callable[..., Simulator] = _load(family.entry_point)
-            return factory
-    if name.startswith("zoo:"):
-        model = name.removeprefix("zoo:").partition("?")[0]
-        raise ArgumentError(f"'{name}' names a model on the command line", remedy=f"in Python pass al.zoo.{model}(…)")
+    family = _family(name)
+    if family is not None:
+        factory: Callable[..., Simulator] = _load(family.entry_point)
+        return factory
     from adalook.simulators.gym.simulator import GymSimulator
     from adalook.simulators.gym.spaces import known_ids
 
@@ -104,7 +241,7 @@ def _suggestion(name: str, gymnasium_ids: list[str]) -> str:
     from adalook.mdp import zoo
 
     if models := difflib.get_close_matches(name.lower(), zoo.__all__, n=1, cutoff=0.75):
-        return f"zoo:{models[0]} on the command line, al.zoo.{models[0]}(…) in Python"
+        return f"zoo:{models[0]}"
     ids = sorted(gymnasium_ids, key=lambda known: "/" in known)
     for family in FAMILIES.values():
         ids.extend(_load(family.list_ids)())

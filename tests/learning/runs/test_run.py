@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import adalook as al
 from adalook.cli.main import main
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
@@ -191,3 +192,26 @@ def test_seconds_are_seconds_of_training(tmp_path: Path) -> None:
     assert result.seconds >= 0.5
     again = resume_run(tmp_path / "run", seconds=0.5, options=RunOptions(tensorboard=False, progress=False))
     assert (again.step, again.seconds) == (result.step, result.seconds)
+
+
+def test_learning_in_a_directory_is_a_run(tmp_path: Path) -> None:
+    agent = al.QLDQN("zoo:chain?n=5", seed=1)
+    seen: list[int] = []
+    agent.learn(steps=64, out=tmp_path / "run", callbacks=[lambda done: seen.append(done.step)])
+    agent.learn(steps=64, out=tmp_path / "run")
+    assert seen[-1] == 64
+    assert (tmp_path / "run" / "log.jsonl").exists()
+    again = al.QLDQN.load(tmp_path / "run")
+    assert (again.step, again.env) == (128, "zoo:chain?n=5")
+    with pytest.raises(FileError, match="another agent"):
+        al.QLDQN("zoo:chain?n=6").learn(steps=8, out=tmp_path / "run")
+    with pytest.raises(FileError, match="at step 128, and the agent is at step 0"):
+        al.QLDQN("zoo:chain?n=5", seed=1).learn(steps=8, out=tmp_path / "run")
+
+
+def test_code_that_a_run_names_is_imported_only_when_it_is_named_again(tmp_path: Path) -> None:
+    name = "adalook.mdp.zoo:chain?n=5"
+    al.DQN(name).save(tmp_path)
+    with pytest.raises(ArgumentError, match=r"names code, adalook\.mdp\.zoo:chain\?n=5"):
+        al.DQN.load(tmp_path)
+    assert al.DQN.load(tmp_path, env=name).sim.num_actions == 2

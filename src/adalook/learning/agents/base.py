@@ -26,7 +26,7 @@ import torch
 
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
-from adalook.errors import ArgumentError, FileError
+from adalook.errors import ArgumentError, FileError, SimulatorError
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
@@ -46,7 +46,7 @@ from adalook.learning.runs.directory import (
 )
 from adalook.learning.training import EnvPool, Round, Trainer
 from adalook.simulators.base import Simulator
-from adalook.simulators.make import make_simulator
+from adalook.simulators.make import live_simulator, make_simulator, problem_name
 
 Callback = Callable[[Round], bool | None]
 """A function that training calls with every round; when it returns False, training ends."""
@@ -82,7 +82,7 @@ class Agent(ABC):
                 got=self.config.n_steps,
                 remedy="leave n_steps to plain DQN, depth=0, or set learn_real_steps",
             )
-        self.sim = _simulator(env, self.config)
+        self.sim = _simulator(env, self.config, looks_ahead=max(self.heads) > 0)
         _check_network_fits(self.config, self.sim)
         self.device = find_device(self.config.device)
         self.network = self._new_network()
@@ -171,6 +171,7 @@ class Agent(ABC):
         callbacks: Iterable[Callback] = (),
         progress: bool = True,
         log: Callable[..., object] | None = None,
+        out: Path | str | None = None,
     ) -> Self:
         """Train for so many more agent steps, or so many more seconds of training, whichever is over first.
 
@@ -180,6 +181,8 @@ class Agent(ABC):
             callbacks: called with each `Round`; one that returns False ends training after it.
             progress: show how it goes on standard error: a live line on a terminal, otherwise a line now and then.
             log: called as `log({"charts/episodic_return": …}, step=…)`, which is how `wandb.log` is called.
+            out: the directory of a run, new or this agent's own, which logs, evaluates and saves as `adalook train`
+                does: `load`, `adalook evaluate`, `--resume` and `adalook report` go on from there.
 
         Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
         """
@@ -192,6 +195,14 @@ class Agent(ABC):
         for callback in (callbacks := list(callbacks)):
             if not callable(callback):
                 raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
+        if out is not None:
+            from adalook.learning.runs.run import train_in
+
+            with contextlib.ExitStack() as stack:
+                limits = (np.inf if steps is None else self.step + steps, np.inf if seconds is None else seconds)
+                callbacks += _watching(self.step, limits, progress, log, stack)
+                train_in(Path(out), self, steps=steps, seconds=seconds, callbacks=callbacks)
+            return self
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else self.trainer.seconds + seconds
         with contextlib.ExitStack() as stack:
@@ -293,7 +304,7 @@ class Agent(ABC):
         return {
             "format": CONFIG_FORMAT,
             "agent": self.kind,
-            "env": self.env if isinstance(self.env, str) else None,
+            "env": problem_name(self.env),
             "seed": self.seed,
             "config": self.config.to_plain(),
         }
@@ -411,8 +422,8 @@ def _check_network_fits(config: Config, sim: Simulator) -> None:
         )
 
 
-def _simulator(env: Any, config: Config) -> Simulator:
-    """Return the simulator of an environment, under the rules of training."""
+def _simulator(env: Any, config: Config, looks_ahead: bool) -> Simulator:
+    """Return the simulator of an environment, under the rules of training; any will do that need not look ahead."""
     if isinstance(env, str) and env.startswith("ALE/"):
         return make_simulator(
             env,
@@ -422,7 +433,12 @@ def _simulator(env: Any, config: Config) -> Simulator:
             clip_rewards=config.reward_scale == "clip",
             log_rewards=config.reward_scale == "log",
         )
-    return make_simulator(env)
+    try:
+        return make_simulator(env)
+    except SimulatorError:
+        if looks_ahead:
+            raise
+        return live_simulator(env)
 
 
 def as_batch(observation: Any, sim: Simulator) -> tuple[np.ndarray[Any, Any], bool]:

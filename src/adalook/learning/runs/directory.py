@@ -27,6 +27,7 @@ import numpy as np
 
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
+from adalook.simulators.make import names_code
 from adalook.storage.files import atomic_write, file_error, fsync_directory, make_directory
 from adalook.storage.lock import DirectoryLock
 from adalook.storage.serializer import Segment, deserialize, serialize
@@ -74,9 +75,16 @@ def read_run_config(directory: Path) -> RunConfig:
 
 def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Config]:
     """Return the environment of a run, `env` if given, and its `Config`."""
-    env = run_config["env"] if env is None else env
+    named = env is None
+    env = run_config["env"] if named else env
     if env is None:
         raise ArgumentError("the environment of this run has no name", remedy="pass it: load(directory, env=…)")
+    if named and names_code(env):
+        raise ArgumentError(
+            f"the run names code, {env}, which would be imported",
+            expected="that you say so, if you trust it",
+            remedy=f"name it again: load(directory, env='{env}'), or --env {env} on the command line",
+        )
     return env, Config.from_plain(run_config["config"])
 
 

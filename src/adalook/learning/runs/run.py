@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from adalook.learning.runs.directory import (
     Checkpoint,
     RunConfig,
     RunDirectory,
+    load_newest,
     read_run_config,
     warn_of_damage,
     write_run_config,
@@ -90,6 +91,7 @@ def resume_run(
     options: RunOptions | None = None,
     env: Any = None,
     agent: Agent | None = None,
+    callbacks: Sequence[Callable[[Round], bool | None]] = (),
     on_damage: Callable[[str], None] = warn_of_damage,
 ) -> RunResult:
     """Train the agent of a run, from its newest checkpoint if there is one, up to a number of steps or seconds in all.
@@ -103,6 +105,7 @@ def resume_run(
         options: kept for later; None: those that the run has kept, else the defaults without a progress bar.
         env: the environment, if it has no name.
         agent: what `start_run` was given, to save making it again.
+        callbacks: called with each round, beside the run's own; one that returns False ends training.
         on_damage: called with a message if a checkpoint could not be read.
     """
     limits = training_limits(steps, seconds)
@@ -124,8 +127,46 @@ def resume_run(
         rounds = agent.rounds()
         max_steps, max_seconds = limits
         while agent.step < max_steps and agent.trainer.seconds < max_seconds and not stopped:
-            session.on_round(next(rounds))
+            done = next(rounds)
+            session.on_round(done)
+            answers = [callback(done) for callback in callbacks]
+            if any(answer is False for answer in answers):
+                break
         return session.finish(interrupted=bool(stopped))
+
+
+def train_in(
+    directory: Path,
+    agent: Agent,
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    callbacks: Sequence[Callable[[Round], bool | None]] = (),
+) -> RunResult:
+    """Train an agent for so many more steps or seconds in a run directory: a new one, or the one it was trained in.
+
+    What `Agent.learn(out=…)` does.
+    """
+    if not (directory / CONFIG_FILE).exists():
+        if agent.step:
+            agent.save(directory)
+        else:
+            start_run(directory, agent)
+    elif read_run_config(directory) != agent.run_config():
+        raise FileError(f"{directory} holds the run of another agent", remedy="choose another directory")
+    newest = load_newest(directory)
+    if newest is not None and newest.step != agent.step:
+        raise FileError(
+            f"{directory} holds this run at step {newest.step:,}, and the agent is at step {agent.step:,}",
+            remedy=f"load it with {type(agent).__name__}.load, or choose another directory",
+        )
+    return resume_run(
+        directory,
+        steps=None if steps is None else agent.step + steps,
+        seconds=None if seconds is None else agent.trainer.seconds + seconds,
+        agent=agent,
+        callbacks=callbacks,
+    )
 
 
 def training_limits(steps: int | None, seconds: float | None) -> tuple[float, float]:
