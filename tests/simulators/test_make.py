@@ -16,7 +16,6 @@ from adalook.errors import ArgumentError, MissingExtraError
 from adalook.simulators.ale import emulator
 from adalook.simulators.gym.snapshot import gymnasium_package
 from adalook.simulators.make import FAMILIES, Family, make_simulator, problem_name
-from tests.search.sims import Graph
 from tests.simulators.cases import WindyWalk, make
 
 
@@ -33,7 +32,7 @@ from tests.simulators.cases import WindyWalk, make
         ("gym:CartPole-v1", "GymSimulator"),
         ("tests.search.sims:Graph?num_states=5", "Graph"),
         ("adalook.mdp.zoo:chain?n=4", "TabularSimulator"),
-        (WindyWalk, "WindyWalk"),
+        (lambda: WindyWalk(), "WindyWalk"),
         (lambda: gymnasium.make("CartPole-v1"), "GymSimulator"),
     ],
 )
@@ -152,7 +151,7 @@ def test_modules_of_the_current_folder_are_found(tmp_path: Path, monkeypatch: py
         (gymnasium.make("FrozenLake-v1", map_name="8x8"), "FrozenLake-v1?map_name=8x8"),
         (gymnasium.make("FrozenLake-v1", desc=["SF", "FG"]), None),  # a list cannot be written into a name
         (gymnasium.wrappers.FlattenObservation(gymnasium.make("CartPole-v1")), None),
-        (Graph, "tests.search.sims:Graph"),
+        (al.zoo.chain, "adalook.mdp.zoo:chain"),
         (lambda: None, None),
         (al.zoo.chain(n=3), None),
     ],

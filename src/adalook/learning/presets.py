@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from adalook.learning.config import Config
 from adalook.simulators.make import named_problem
 
-Answer = TypeVar("Answer")
+Told = TypeVar("Told")
 
 
 def minatar() -> Config:
@@ -128,7 +128,7 @@ def config_for(env: object, agent: str = "dqn") -> Config:
         return _FAMILIES[family]()
     if isinstance(env, str):
         return _asked_of(env, lambda made: config_for(made, agent)) or vector()
-    if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
+    if callable(env) and not isinstance(env, type) and not hasattr(env, "step"):
         return config_for(env(), agent)
     if num_discrete_states(env) is not None:
         return _tabular_for(env)
@@ -176,7 +176,7 @@ def num_discrete_states(env: Any) -> int | None:
     return getattr(env, "num_states", None)
 
 
-def _asked_of(name: str, question: Callable[[Any], Answer]) -> Answer | None:
+def _asked_of(name: str, question: Callable[[Any], Told]) -> Told | None:
     """Return the answer of an environment that is made to be asked: a name does not tell. None if it cannot be made."""
     try:
         made = named_problem(name)

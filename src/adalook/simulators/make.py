@@ -87,7 +87,7 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
 
     Args:
         env: "ALE/Tutankham-v5" and the like, "MinAtar/Breakout-v1" and the like, an `al.MDP`, a Gymnasium environment
-            that can be copied, a class or function that makes one of these, the name of one (`mdp.sources` lists all
+            that can be copied, a function that makes one of these, the name of one (`mdp.sources` lists all
             kinds: "zoo:maze?size=10", "FrozenLake-v1?map_name=8x8", "mygame:Env", "model.npz"), or a simulator, which
             is returned as it is.
         options: for the simulator's class, such as life_loss_ends=True for Atari or sticky=0.1 for MinAtar.
@@ -131,8 +131,8 @@ def live_simulator(env: Any) -> Simulator:
 
 
 def _is_factory(env: Any) -> bool:
-    """Return whether this makes environments and is none: a class, or a function."""
-    return isinstance(env, type) or (callable(env) and not hasattr(env, "step"))
+    """Return whether this is a function that makes environments; a class is more likely a mistake."""
+    return callable(env) and not isinstance(env, type) and not hasattr(env, "step")
 
 
 def _named(text: str) -> tuple[Any, dict[str, Any]]:

@@ -32,19 +32,19 @@ class Locked(gymnasium.Env):
 
 
 def test_plain_dqn_learns_where_nothing_can_be_copied(tmp_path):
-    agent = al.DQN(Locked)
+    agent = al.DQN(lambda: Locked())
     assert not agent.sim.saves
     agent.learn(steps=64)
     assert agent.evaluate(episodes=2).steps.tolist() == [5.0, 5.0]
     agent.save(tmp_path)
-    again = al.DQN.load(tmp_path, env=Locked)
+    again = al.DQN.load(tmp_path, env=lambda: Locked())
     assert again.step == 64
     again.learn(steps=16)
 
 
 def test_lookahead_there_is_refused_with_the_reason():
     with pytest.raises(SimulatorError, match="cannot be copied"):
-        al.DQN(Locked, depth=1)
+        al.DQN(lambda: Locked(), depth=1)
     sim = LiveGymSimulator(Locked)
     sim.reset(seed=0)
     with pytest.raises(SimulatorError, match="can be played but not saved"):
@@ -52,7 +52,7 @@ def test_lookahead_there_is_refused_with_the_reason():
 
 
 def test_an_instance_that_cannot_be_made_again_is_refused():
-    with pytest.raises(SimulatorError, match=r"al\.DQN\(MyEnv\)"):
+    with pytest.raises(SimulatorError, match=r"al\.DQN\(lambda: MyEnv"):
         al.DQN(Locked())
 
 

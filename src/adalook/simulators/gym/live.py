@@ -20,7 +20,7 @@ class LiveGymSimulator(Simulator):
     """An environment with a live env only: it is reset and stepped, and has no states that could be saved.
 
     Args:
-        env: an environment; its id; or a class or function that makes one. Clones are made anew, so an environment
+        env: an environment; its id; or a function that makes one. Clones are made anew, so an environment
             without a spec, which `gymnasium.make` gives, can have none.
         options: with an id, for `gymnasium.make`.
 
@@ -104,11 +104,9 @@ def _maker(env: Any, options: dict[str, Any]) -> Callable[[], Any]:
         if spec is None:
             raise SimulatorError(
                 f"{type(env.unwrapped).__name__} can be neither copied nor made again",
-                remedy="pass what makes it instead: al.DQN(MyEnv), or al.DQN(lambda: MyEnv(size=5))",
+                remedy="pass what makes it instead: al.DQN(lambda: MyEnv(size=5))",
             )
         return lambda: made(spec)
     if callable(env):
         return env  # type: ignore[no-any-return]
-    raise ArgumentError(
-        "env is wrong", expected="a Gymnasium environment, id, class or function", got=type(env).__name__
-    )
+    raise ArgumentError("env is wrong", expected="a Gymnasium environment, id or function", got=type(env).__name__)
