@@ -123,6 +123,7 @@ SOLVES: dict[str, Mistake] = {
 }
 AGENTS: dict[str, Mistake] = {
     "a misspelt setting": (lambda: al.QLDQN("CartPole-v1", lerning_rate=1e-3), "Did you mean 'learning_rate'"),
+    "a setting by another library's name": (lambda: al.QLDQN("CartPole-v1", gamma=0.9), "called 'discount'"),
     "a setting that is out of range": (lambda: al.DQN("CartPole-v1", discount=1.5), "discount.*\\(0, 1\\]"),
     "a setting as text": (lambda: al.DQN("CartPole-v1", learning_rate="1e-3"), "learning_rate.*> 0"),
     "a dictionary as config": (lambda: al.DQN("CartPole-v1", {"learning_rate": 1}), "learning_rate=1e-3"),

@@ -43,6 +43,22 @@ DEEPEST = 127
 """No tree may be deeper: the replay buffer keeps heads and steps in a byte each."""
 
 
+ELSEWHERE = {
+    "gamma": "discount",
+    "lr": "learning_rate",
+    "batch_size": "batch_transitions",
+    "buffer_size": "buffer_transitions",
+    "learning_starts": "learning_starts_steps",
+    "train_freq": "update_period_steps",
+    "train_frequency": "update_period_steps",
+    "target_update_interval": "target_period_steps",
+    "target_network_frequency": "target_period_steps",
+    "exploration_fraction": "epsilon_anneal_steps",
+    "n_envs": "num_envs",
+}
+"""Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
+
+
 @dataclass(frozen=True)
 class Config:
     """The settings of an agent and of its training.
@@ -326,7 +342,9 @@ def known_settings(settings: dict[str, Any]) -> dict[str, Any]:
         if name not in names:
             raise ArgumentError(
                 f"config: there is no setting {name!r}",
-                remedy=did_you_mean(name, names) or "help(al.Config) and adalook train --help list them",
+                remedy=f"it is called {ELSEWHERE[name]!r} here"
+                if name in ELSEWHERE
+                else did_you_mean(name, names) or "see help(al.Config) or adalook train --help",
             )
     return settings
 

@@ -87,7 +87,12 @@ def test_the_best_score_outlives_a_time_without_evaluations(tmp_path: Path) -> N
         resume_run(run, steps=steps, options=dataclasses.replace(OFTEN, evaluation_episodes=episodes))
     assert _newest(run)["callbacks"]["evaluation"]["best_score"] == 1e6
     assert sorted((run / "best").rglob("*")) == kept
-    assert [line["step"] for line in lines_of(run, "evaluation")] == [100, 300, 400]  # on their dates
+    assert [line["step"] for line in lines_of(run, "evaluation")] == [
+        100,
+        300,
+        400,
+        420,
+    ]  # on their dates, and at the end
 
 
 def _newest(run: Path) -> Any:
@@ -104,6 +109,17 @@ def test_a_run_that_is_resumed_without_a_word_logs_as_before(tmp_path: Path) -> 
     assert (tmp_path / "parts" / "log.jsonl").read_bytes() == (tmp_path / "whole" / "log.jsonl").read_bytes()
 
 
+def test_short_runs_are_evaluated_and_logged_to_their_last_step(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start_run(run, DQN(BREAKOUT, small_config()))
+    result = resume_run(run, steps=24, options=RunOptions(evaluation_episodes=2, tensorboard=False, progress=False))
+    assert result.evaluation is not None
+    assert len(result.evaluation.scores) == 2
+    assert [line["step"] for line in lines_of(run, "evaluation")] == [result.step]
+    assert lines_of(run, "progress")[-1]["step"] == result.step
+    assert (run / "best").is_dir()
+
+
 def test_new_options_are_kept_from_then_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     start_run(run, DQN(BREAKOUT, small_config()))
@@ -111,7 +127,7 @@ def test_new_options_are_kept_from_then_on(tmp_path: Path) -> None:
     resume_run(run, steps=200, options=RunOptions(report_period_steps=8, evaluation_episodes=0, tensorboard=False))
     resume_run(run, steps=212)
     steps = [line["step"] for line in lines_of(run, "progress")]
-    assert steps == [*range(20, 101, 20), *range(104, 212, 8)]
+    assert steps == [*range(20, 101, 20), *range(104, 212, 8), 212]  # and at the end
     assert not (run / "tensorboard").exists()
 
 
