@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: help demo test test-slow lint docs package setup browser reproduce reproduce-minatar reproduce-atari report \
-	certify bench-planning bench-search bench-start bench-throughput clean
+	certify bench-planning bench-search bench-start bench-throughput torture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,9 @@ bench-throughput: .venv/bench-ready .venv/cleanrl/ready  ## training steps per s
 
 bench-start: .venv/ready  ## what importing and the first solve cost
 	$(BIN)/python -m benchmarks.start
+
+torture: .venv/ready  ## damage, malice and bad luck: certificates, files, kills, environments, into results/ (hours; F=0.05 for minutes)
+	$(BIN)/python -m benchmarks.torture --factor $(or $(F),1)
 
 setup: .venv/ready  ## only set up .venv
 

@@ -1,4 +1,4 @@
-"""A guard that turns Ctrl-C and SIGTERM into a request to stop at the next safe point."""
+"""A guard that turns Ctrl-C, SIGTERM and SIGHUP into a request to stop at the next safe point."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterable
 from types import FrameType, TracebackType
 from typing import Any
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""Ctrl-C, the request to end, and the end of the terminal (not on Windows)."""
 
 
 class SignalGuard:
@@ -24,7 +27,7 @@ class SignalGuard:
 
     def __init__(
         self,
-        signals: Iterable[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
+        signals: Iterable[signal.Signals] = STOP_SIGNALS,
         *,
         listen: bool = True,
         raises: type[BaseException] | None = None,

@@ -28,7 +28,7 @@ BAD = {
     "no value": (["solve", "zoo:maze?size"], "name=value"),
     "value twice": (["solve", "zoo:maze?size=9&size=9"], "more than once"),
     "missing parameters": (["solve", "zoo:garnet?num_states=9"], "num_actions, branching"),
-    "absurd size": (["solve", "zoo:maze?size=1000000000"], "cannot be built"),
+    "absurd size": (["solve", "zoo:maze?size=1000000000"], "does not fit into memory"),
     "discount of one": (["solve", "zoo:maze", "--discount", "1"], "horizon="),
     "discount twice": (["solve", "zoo:maze?discount=0.9", "--discount", "0.8"], "twice"),
     "discount no number": (["solve", "zoo:maze", "--discount", "big"], "big"),

@@ -17,8 +17,9 @@ from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config
 from adalook.learning.presets import atari, config_for, minatar, tabular, vector
-from adalook.learning.runs.directory import CONFIG_FILE
+from adalook.learning.runs.directory import CONFIG_FILE, read_run_config
 from adalook.learning.runs.run import load_agent
+from adalook.storage.documents import with_digest
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
 
@@ -118,9 +119,9 @@ def test_unknown_settings_are_refused() -> None:
 @pytest.mark.parametrize("key", ["agent", "env", "seed", "config", "depth"])
 def test_a_run_config_that_lacks_something_is_named_with_it(key: str, tmp_path: Path) -> None:
     DQN("FrozenLake-v1", depth=1).save(tmp_path)
-    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    run_config = dict(read_run_config(tmp_path))
     del run_config[key]
-    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config))
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(with_digest(run_config)))
     with pytest.raises(FileError, match=rf"{CONFIG_FILE} has no '{key}'"):
         load_agent(tmp_path)
 
@@ -129,8 +130,8 @@ def test_a_run_config_that_lacks_something_is_named_with_it(key: str, tmp_path: 
 def test_a_run_config_of_another_kind_of_agent_is_refused(made: str, said: str, tmp_path: Path) -> None:
     agent = DQN("FrozenLake-v1", depth=1) if made == "dqn" else al.QLDQN("FrozenLake-v1")
     agent.save(tmp_path)
-    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
-    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config | {"agent": said, "depth": 1}))
+    run_config = dict(read_run_config(tmp_path))
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(with_digest(run_config | {"agent": said, "depth": 1})))
     with pytest.raises(FileError, match=f"is of another agent than {CONFIG_FILE} says: expected {said}, got {made}"):
         load_agent(tmp_path)
 
@@ -138,9 +139,9 @@ def test_a_run_config_of_another_kind_of_agent_is_refused(made: str, said: str, 
 def test_another_number_of_envs_than_was_saved_is_refused(tmp_path: Path) -> None:
     mdp = al.zoo.chain(n=5)
     DQN(mdp, dataclasses.replace(config_for(mdp), num_envs=4)).save(tmp_path)
-    run_config = json.loads((tmp_path / CONFIG_FILE).read_text())
+    run_config = dict(read_run_config(tmp_path))
     run_config["config"]["num_envs"] = 3
-    (tmp_path / CONFIG_FILE).write_text(json.dumps(run_config))
+    (tmp_path / CONFIG_FILE).write_text(json.dumps(with_digest(run_config)))
     with pytest.raises(ArgumentError, match=r"expected num_envs = 4, got num_envs = 3"):
         load_agent(tmp_path, mdp)
 

@@ -139,13 +139,12 @@ def test_looser_tolerance_stops_earlier():
     assert passes[0] < passes[2]
 
 
-def test_an_unreachable_tolerance_is_said_not_hidden():
+def test_a_tolerance_beyond_float64_is_certified_all_the_same():
     mdp = al.zoo.garnet(40, 3, 3, discount=0.999999)
     sol = al.solve(mdp, al.PolicyIteration(), tolerance=1e-15)
     assert sol.converged
-    assert sol.policy_loss > 1e-15
-    assert not sol.certified
-    assert "float64" in sol.message
+    assert sol.certified
+    assert sol.policy_loss <= 1e-15 < al.certify(mdp, sol.values, sol.policy).policy_loss
 
 
 @dataclass(frozen=True)
@@ -242,3 +241,17 @@ def test_one_state_one_action(discount):
     sol = al.solve(al.MDP([[2.0]], [[0]], discount))
     assert sol.converged
     np.testing.assert_allclose(sol.values, [2.0 / (1.0 - discount)], rtol=1e-9)
+
+
+def test_a_long_trace_is_thinned_and_nothing_is_lost(monkeypatch):
+    mdp = al.MDP([[1.0], [0.0]], [[0], [1]], 1 - 1e-9)
+    whole = al.solve(mdp, al.ValueIteration(), tolerance=0.0, max_iterations=500)
+    monkeypatch.setattr("adalook.planning.solve.MAX_PASSES", 100)
+    thin = al.solve(mdp, al.ValueIteration(), tolerance=0.0, max_iterations=500)
+    assert len(whole.trace) == whole.passes == thin.passes == 500
+    assert 100 <= len(thin.trace) <= 200
+    assert thin.trace[49].policy_loss == whole.trace[49].policy_loss
+    assert thin.trace[-1].policy_loss == whole.trace[-1].policy_loss
+    for name in ("tree", "root", "shared"):
+        assert thin.queries.improvement[name] == whole.queries.improvement[name]
+    assert thin.queries.evaluation["exact"] == whole.queries.evaluation["exact"]

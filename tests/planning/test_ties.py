@@ -18,7 +18,10 @@ METHODS = {
 def ends(mdp: al.MDP, method, rng: np.random.Generator, tolerance: float) -> None:
     start = rng.integers(mdp.num_actions, size=mdp.num_states)
     sol = al.solve(mdp, method, initial_policy=start, tolerance=tolerance, max_iterations=2_000)
-    assert sol.status is al.Status.CONVERGED
+    if tolerance == 0.0 and sol.status is al.Status.ROUNDING_LIMIT:  # a tie that only exact values would prove
+        assert sol.policy_loss <= 1e-18 * max(1.0, np.abs(sol.values).max())
+    else:
+        assert sol.status is al.Status.CONVERGED
     assert sol.policy_loss < 1e-3 / (1.0 - mdp.discount)
 
 

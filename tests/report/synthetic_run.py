@@ -8,6 +8,7 @@ from typing import Any
 
 from adalook.learning.presets import config_for
 from adalook.learning.runs.directory import CONFIG_FORMAT
+from adalook.storage.documents import with_digest
 
 BREAKOUT = "MinAtar/Breakout-v1"
 EPISODE_PERIOD, REPORT_PERIOD = 10, 100
@@ -49,7 +50,7 @@ def write_run(place: Path, about: dict[str, Any] | None = None, *, steps: int = 
         if step in (400, 800):
             lines.append({"kind": "evaluation", "step": step, "scores": [step / 100, step / 100 + 2], "steps": [5, 5]})
     place.mkdir(parents=True)
-    (place / "config.json").write_text(json.dumps(run_config() if about is None else about))
+    (place / "config.json").write_text(json.dumps(with_digest(run_config() if about is None else about)))
     write_lines(place / "log.jsonl", lines)
     ticks = range(REPORT_PERIOD, steps + 1, REPORT_PERIOD)
     write_lines(place / "clock.jsonl", [{"step": tick, "phase": "agent", "seconds": tick / 50} for tick in ticks])

@@ -129,3 +129,37 @@ class SlowInOneProcess(Graph):
             if mark.read_text() == str(os.getpid()):
                 time.sleep(self._seconds)
         return super().step(action)
+
+
+class Hanging(Graph):
+    """A graph whose steps hang for ever, in processes other than `parent`, from a number of steps on."""
+
+    def __init__(self, parent, after=0, **about):
+        super().__init__(**about)
+        self._parent, self._left = parent, after
+
+    def step(self, action):
+        if os.getpid() != self._parent:
+            self._left -= 1
+            while self._left < 0:
+                time.sleep(0.05)
+        return super().step(action)
+
+
+class WrongNumbers(Graph):
+    """A graph that answers one of its steps with a reward or an observation that is no number."""
+
+    def __init__(self, reward=None, observation=None, at=1, **about):
+        super().__init__(**about)
+        self.observation_dtype = np.dtype(np.float32)
+        self._wrong, self._at = (reward, observation), at
+
+    def step(self, action):
+        transition = super().step(action)
+        self._at -= 1
+        if self._at != 0:
+            return transition
+        reward, observation = self._wrong
+        shown = transition.observation.astype(np.float32)
+        shown[0] = 1.0 if observation is None else observation
+        return Transition(shown, transition.reward if reward is None else reward, 0.0, False, False)

@@ -72,7 +72,7 @@ def test_start_must_be_a_state() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x" * 23, b"\xff" * 24])
 def test_damaged_states_are_refused(data: bytes) -> None:
-    with pytest.raises(FileError, match="not a packed tabular state"):
+    with pytest.raises(FileError, match="not a packed"):
         TabularSimulator(al.zoo.chain(n=5)).unpack(data)
 
 

@@ -29,6 +29,8 @@ class EvaluateCommand:
     """The same seed gives the same episodes."""
     epsilon: Annotated[float | None, optional(float, "SHARE")] = None
     """Share of random actions; without it the run's evaluation_epsilon."""
+    env: Annotated[str | None, optional(str, "ENV")] = None
+    """The environment of the run, named again: needed where that is module:id, whose module will be imported."""
     gif: Annotated[Path | None, optional(Path, "FILE")] = None
     """Write the first episode as an animated GIF, with the depth of each decision drawn on it."""
     json: bool = False
@@ -48,7 +50,7 @@ class EvaluateCommand:
                 f"cannot write {self.gif}", remedy=f"there is no directory {self.gif.parent}: make it first"
             )
         gif = None if self.gif is None else EpisodeGif()
-        evaluation = load_agent(self.directory).evaluate(
+        evaluation = load_agent(self.directory, self.env).evaluate(
             self.episodes, seed=self.seed, epsilon=self.epsilon, watcher=gif
         )
         if self.gif is not None and gif is not None:

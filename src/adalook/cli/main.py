@@ -28,8 +28,9 @@ from adalook.errors import AdalookError, ArgumentError, did_you_mean
 
 ABOUT = """Planning and learning that look ahead only as far as each state needs.
 
-Exit codes: 0 converged; 2 something is wrong with the arguments or files; 3 stopped before that, by a limit or by
-Ctrl-C (the best answer so far is still printed and written). adalook --version prints the version."""
+Exit codes: 0 done (a solve: converged, its tolerance certified); 2 something is wrong with the arguments or files; 3
+stopped before that, by a limit or by Ctrl-C (the best answer so far is still printed and written); 4 a solve whose
+tolerance is more than arithmetic can certify. adalook --version prints the version."""
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "solve": SolveCommand,
@@ -52,6 +53,7 @@ class Command(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever is wrong with the arguments takes one line on stderr."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     if arguments == ["--version"]:
         from adalook import __version__
 
@@ -75,6 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("adalook: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _open_closed_streams() -> None:
+    """Let output go nowhere where the caller has closed it: Python has None for such streams."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
 
 
 def _parse(arguments: list[str]) -> Command | None:

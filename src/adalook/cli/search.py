@@ -79,7 +79,7 @@ class SearchCommand:
         from adalook.simulators.make import make_simulator
         from adalook.storage.files import make_directory
 
-        for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0)):
+        for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0), ("seed", 0)):
             validation.integer(least).validate(f"--{name}", getattr(self, name))
         validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import DONE, STOPPED_EARLY, optional, plain_console
+from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, optional, plain_console
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ MOST_STATES_IN_JSON = 10_000
 class SolveCommand:
     """Solve a model and print the answer with its certificate.
 
-    Exit code 0: converged; 2: wrong arguments; 3: stopped by a limit or Ctrl-C, with the best answer so far.
+    Exit code 0: converged, the tolerance is certified; 2: wrong arguments; 3: stopped by a limit or Ctrl-C, with the
+    best answer so far; 4: no further improvement can be told from rounding, and the tolerance is not certified.
 
     Example: adalook solve 'zoo:maze?size=100&seed=1' --method hpi:3 --out maze
     """
@@ -42,7 +43,7 @@ class SolveCommand:
     discount: Annotated[float | None, optional(float, "GAMMA")] = None
     """The model's discount; .umb files carry none and need it."""
     tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
-    """Stop when the policy's loss is certified below this; 0: when no action can be improved."""
+    """Stop when the policy's loss is certified below this; 0: when it is proven to be optimal."""
     max_iterations: Annotated[int | None, optional(int, "N")] = None
     """Stop after this many passes."""
     max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
@@ -61,6 +62,7 @@ class SolveCommand:
     def run(self) -> int:
         """Solve, print and save; return the exit code."""
         from adalook.cli.sources import build_method, build_model
+        from adalook.planning.solution import Status
         from adalook.planning.solution_files import describe, save_solution
         from adalook.planning.solve import solve
         from adalook.planning.tables import named_actions, write_csv
@@ -108,6 +110,8 @@ class SolveCommand:
                 print(json.dumps(about, allow_nan=False))
             else:
                 _print_summary(about, solution)
+        if solution.status is Status.ROUNDING_LIMIT:
+            return NOT_CERTIFIED
         return DONE if solution.converged else STOPPED_EARLY
 
 
@@ -168,6 +172,6 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
 
 def _certainty(solution: Solution) -> str:
     """Return what the bound on the loss says about the tolerance that was asked for."""
-    if solution.certified or solution.tolerance == 0.0:
+    if solution.certified:
         return "certified"
-    return f"a certified bound, but NOT the {solution.tolerance:g} that was asked for"
+    return f"a certified bound; the {solution.tolerance:g} that was asked for is not certified"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import tyro
@@ -9,8 +10,14 @@ import tyro
 if TYPE_CHECKING:
     from rich.console import Console
 
-DONE, BROKEN_PIPE, WRONG_ARGUMENTS, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes. STOPPED_EARLY: by a limit or a signal, with an answer or a checkpoint; INTERRUPTED: without."""
+DONE, BROKEN_PIPE, WRONG_ARGUMENTS, STOPPED_EARLY, NOT_CERTIFIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""Exit codes. STOPPED_EARLY: by a limit or a signal, with an answer or a checkpoint; INTERRUPTED: without.
+
+NOT_CERTIFIED: a solve that ended by itself, with a policy whose loss is not certified to be within the tolerance."""
+
+
+PIPED_WIDTH = 100_000
+"""Columns of what is not a terminal: files and other programs want whole lines."""
 
 
 def optional(kind: type, metavar: str) -> Any:
@@ -25,7 +32,8 @@ def optional(kind: type, metavar: str) -> Any:
 
 
 def plain_console() -> Console:
-    """Return a console that prints text as it is, without markup and emoji."""
+    """Return a console that prints text as it is, without markup and emoji; nothing is cut where no terminal is."""
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, emoji=False)
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width)

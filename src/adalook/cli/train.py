@@ -184,6 +184,7 @@ class TrainCommand:
             steps=steps,
             seconds=seconds,
             options=options,
+            env=self.env or None,
             agent=agent,
             on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )

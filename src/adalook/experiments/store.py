@@ -12,7 +12,6 @@ a kill, or damaged since, is simply run again, which gives the same line.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
@@ -21,13 +20,14 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from adalook import __version__
 from adalook.errors import FileError
 from adalook.experiments.engines.base import JobResult
 from adalook.storage.arrays import pack_arrays, unpack_arrays
-from adalook.storage.files import atomic_write, file_error, make_directory
+from adalook.storage.documents import parse_json
+from adalook.storage.files import atomic_write, file_error, make_directory, open_to_append, read_file
 
 FORMAT = "adalook experiment"
 FORMAT_VERSION = 2
@@ -90,7 +90,7 @@ class Store:
         if not self._summary.exists():
             return None
         try:
-            summary = json.loads(_read_bytes(self._summary))
+            summary = parse_json(_read_bytes(self._summary))
             if not isinstance(summary, dict) or summary["format"] != FORMAT:
                 raise ValueError("not a summary of ours")
             checksums: dict[str, str] = dict(summary["sha256"])
@@ -216,7 +216,7 @@ class Journal:
         self.lines, self.damaged = _read(path) if path.exists() else ([], 0)
         self.run: dict[str, Any] = self.lines.pop(0)["run"] if self.lines else run
         """What is being run, according to the first line."""
-        self._file: io.FileIO | None = None
+        self._file: IO[bytes] | None = None
 
     def open(self) -> None:
         """Open the file to append; afterwards it holds all good lines and nothing else."""
@@ -225,7 +225,7 @@ class Journal:
                 file.write(_line(body))
         try:
             # Without a buffer: what a full disk refused must not be tried again, and refused again, by close().
-            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed by __exit__)
+            self._file = open_to_append(self._path, buffering=0)
         except OSError as error:
             raise file_error("write", self._path, error) from error
 
@@ -254,7 +254,7 @@ def _line(body: dict[str, Any]) -> bytes:
     return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text[1:]}\n'.encode()
 
 
-def _write_all(file: io.FileIO, content: bytes) -> None:
+def _write_all(file: IO[bytes], content: bytes) -> None:
     """Write all of the content, in several pieces if need be.
 
     When a disk fills up the system takes only a part; writing the next piece then raises the error that says why.
@@ -267,7 +267,7 @@ def _write_all(file: io.FileIO, content: bytes) -> None:
 def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the intact lines of a journal, and the number of damaged ones."""
     try:
-        raw = path.read_bytes().splitlines(keepends=True)
+        raw = read_file(path).splitlines(keepends=True)
     except OSError as error:
         raise file_error("read", path, error) from error
     bodies = [_body(line) for line in raw]
@@ -282,7 +282,7 @@ def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
 def _body(line: bytes) -> dict[str, Any] | None:
     """Return the content of a line of a journal; None if the line was torn or damaged."""
     try:
-        body = json.loads(line)
+        body = parse_json(line)
     except ValueError:
         return None
     if not isinstance(body, dict):
@@ -293,6 +293,6 @@ def _body(line: bytes) -> dict[str, Any] | None:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise file_error("read", path, error) from error

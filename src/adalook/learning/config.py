@@ -109,7 +109,9 @@ class Config:
         "convolution; mlp: two layers over a vector of numbers; table: an entry per state. More can be registered in "
         "`adalook.learning.networks.NETWORKS`.",
     ] = "minatar"
-    hidden_units: Annotated[int, integer(min=1), "Units of the layer below the heads; the table has none."] = 128
+    hidden_units: Annotated[
+        int, integer(min=1, max=65_536), "Units of the layer below the heads; the table has none."
+    ] = 128
     initial_value: Annotated[
         float,
         finite,

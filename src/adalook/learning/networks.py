@@ -202,7 +202,8 @@ NETWORKS: dict[str, Callable[[Simulator, Config], nn.Module]] = {
 def build_network(sim: Simulator, config: Config, heads: Iterable[int], *, seed: int, device: torch.device) -> QNetwork:
     """Return a new network for a simulator: the trunk that the config names, and a head for each depth in `heads`."""
     trunk = NETWORKS[config.network](sim, config)
-    network = QNetwork(trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head).to(device)
+    network = QNetwork(trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head)
+    network.to(device, torch.float32)  # whatever default PyTorch was told
     if config.initial_value and isinstance(trunk, TableTrunk):
         with torch.no_grad():
             for weights in network.heads.parameters():

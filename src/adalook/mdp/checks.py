@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
-from adalook.errors import ModelError
+from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.transitions import compensated_sum
 
 LARGEST_VALUE = 1e300
@@ -25,14 +27,18 @@ def checked_discount(value: Any) -> float:
     """Return a discount as a float in [0, 1], or raise `ModelError`."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         raise ModelError("discount is not a number", expected="a float in [0, 1]", got=repr(value))
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     if not 0.0 <= number <= 1.0:
-        raise ModelError("discount is out of range", expected="0 <= discount <= 1", got=repr(value))
+        raise ModelError("discount is out of range", expected="0 <= discount <= 1", got=repr(value)[:80])
     return number
 
 
 def number_array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
     """Return an array of real numbers, or raise: never objects, strings, complex numbers or ragged lists."""
+    refuse_masked(value, name)
     try:
         result = np.asarray(value)
     except ValueError:
@@ -40,6 +46,53 @@ def number_array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, A
     if result.dtype.kind not in kinds:
         raise ModelError(f"{name} has the wrong type", expected="integers or floats", got=f"dtype {result.dtype}")
     return result
+
+
+def checked_path(value: Any) -> Path:
+    """Return a path, or raise `ArgumentError`."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise ArgumentError("path is wrong", expected="a str or pathlib.Path", got=repr(value)[:80]) from None
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """Raise for a masked array with anything masked: what it hides would be taken for numbers."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise ModelError(
+            f"{name} is a masked array",
+            expected="plain numbers",
+            got=f"{int(np.ma.getmaskarray(value).sum())} masked entries",
+            remedy="to forbid actions pass mask=, an (S, A) array that is False there",
+        )
+
+
+def check_sparse_format(matrix: Any) -> None:
+    """Raise unless a sparse matrix is well formed: SciPy's conversions believe its indices, and write where they lead.
+
+    Covers the kinds with index pointers, csr, csc and bsr; the others are checked when they are converted.
+    """
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return
+    blocks = matrix.blocksize if matrix.format == "bsr" else (1, 1)
+    outer, inner = (matrix.shape[axis] // blocks[axis] for axis in ((1, 0) if matrix.format == "csc" else (0, 1)))
+    indptr, indices, data = (np.asarray(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    sound = indptr.ndim == indices.ndim == 1 and indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
+    sound = sound and len(indptr) == outer + 1 and indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
+    sound = sound and int(indptr[-1]) == len(indices) == len(data)
+    sound = sound and data.shape[1:] == (tuple(blocks) if matrix.format == "bsr" else ())
+    if not sound:
+        raise ModelError(
+            "transitions is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling, and as many data"
+        )
+    if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < inner):
+        if matrix.format == "csr":
+            return  # the check of the rows names the state and the action
+        raise ModelError(
+            "transitions is a damaged sparse matrix",
+            expected=f"indices 0 to {inner - 1}",
+            got=f"{int(indices.min())} to {int(indices.max())}",
+        )
 
 
 def reward_table(value: Any) -> np.ndarray[Any, Any]:
@@ -85,6 +138,7 @@ def checked_mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
     """Return which actions are offered (S, A), or None when all are."""
     if value is None:
         return None
+    refuse_masked(value, "mask")
     try:
         given = np.asarray(value)
     except ValueError:

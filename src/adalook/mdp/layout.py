@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,24 @@ from adalook._validation import integer
 from adalook.errors import ModelError
 
 Cell = tuple[int, int]
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return anything that can be listed as a list; what cannot is one thing that is wrong."""
+    try:
+        return list(value)
+    except TypeError:
+        return [None]
+
+
+def _pairs(value: Any, name: str) -> tuple[Cell, ...]:
+    """Return cells or moves as pairs of ints, or raise `ModelError`."""
+    pairs = [
+        [item.item() if isinstance(item, np.integer) else item for item in _listed(pair)] for pair in _listed(value)
+    ]
+    if not all(len(pair) == 2 and all(type(item) is int for item in pair) for pair in pairs):
+        raise ModelError(f"layout: {name} is wrong", expected="pairs of ints", got=repr(value)[:80])
+    return tuple((row, column) for row, column in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +49,12 @@ class Layout:
     action_names: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        cells, walls = np.array(self.cells), np.array(self.walls)
+        try:
+            cells, walls = np.array(self.cells), np.array(self.walls)
+        except ValueError:
+            raise ModelError(
+                "layout: cells or walls are ragged", expected="ints (S, 2), bools (rows, columns)"
+            ) from None
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "walls", walls)
         if cells.ndim != 2 or cells.shape[1] != 2 or cells.dtype.kind not in "iu":
@@ -46,6 +70,15 @@ class Layout:
                 got=tuple(cells[state].tolist()),
             )
 
+        for name in ("moves", "goals", "traps"):
+            object.__setattr__(self, name, _pairs(getattr(self, name), name))
+        if self.start is not None:
+            (start,) = _pairs((self.start,), "start")
+            object.__setattr__(self, "start", start)
+        names: Any = self.action_names
+        if isinstance(names, str) or not all(isinstance(name, str) for name in _listed(names)):
+            raise ModelError("layout: action_names are wrong", expected="strings", got=repr(self.action_names)[:80])
+        object.__setattr__(self, "action_names", tuple(names))
         named = [*self.goals, *self.traps, *([] if self.start is None else [self.start])]
         for cell in named:
             if not (0 <= cell[0] < walls.shape[0] and 0 <= cell[1] < walls.shape[1]):

@@ -218,13 +218,13 @@ class MDP:
         """Read a model from `.npz` (ours) or `.umb` (Storm, PRISM; these carry no discount, so pass one)."""
         from adalook.mdp.files import load
 
-        return load(Path(path), discount)
+        return load(checks.checked_path(path), discount)
 
     def save(self, path: str | Path) -> None:
         """Write the model to `.npz`, or to `.umb`; an existing file is replaced only when the new one is safe."""
         from adalook.mdp.files import save
 
-        save(self, Path(path))
+        save(self, checks.checked_path(path))
 
     def simulate(
         self, policy: Any, steps: int, *, start: int | str | None = None, episodes: int = 1, seed: int = 0
@@ -442,6 +442,7 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
         )
     if transitions.dtype.kind not in "iuf":
         raise ModelError("transitions has the wrong type", expected="real numbers", got=f"dtype {transitions.dtype}")
+    checks.check_sparse_format(transitions)
     csr = _row_by_row(transitions)
     indptr, indices = csr.indptr, csr.indices
     consistent = len(indptr) == csr.shape[0] + 1 and indptr[0] == 0 and (np.diff(indptr) >= 0).all()

@@ -122,7 +122,20 @@ def from_contraction(
     )
 
 
-def _shift(change: float, error: float, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
+def from_bounds(mdp: MDP, values: FloatArray, low: Fraction, high: Fraction) -> Certificate:
+    """Return bounds from T_π v − v >= low and T v − v <= high, where v rounded to floats is `values`."""
+    lower = _shift(low, 0.0, mdp.contraction, upward=False)
+    upper = _shift(high, 0.0, mdp.contraction, upward=True)
+    size = float(np.abs(values).max())
+    return Certificate(
+        values=values,
+        low=-_with_room(-_down(lower), size),
+        high=_with_room(_up(upper), size),
+        policy_loss=max(0.0, _up(_minus(upper, lower))),
+    )
+
+
+def _shift(change: float | Fraction, error: float, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
     """Return the constant that, added to v, makes it an upper (or lower) bound.
 
     Given is that T v − v <= (or >=) change + error.

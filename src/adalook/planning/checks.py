@@ -11,8 +11,14 @@ from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 
 
+def _refuse_masked(given: Any, name: str) -> None:
+    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
+        raise ArgumentError(f"{name} is a masked array", expected="plain numbers", remedy="fill in what is masked")
+
+
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     """Return a copy (S,) of a policy, every action of which is on offer."""
+    _refuse_masked(given, name)
     try:
         array = np.asarray(given)
     except ValueError:
@@ -36,6 +42,7 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
 def checked_state_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> FloatArray:
     """Return a copy (S,) of values, all of them finite."""
     expected = f"floats ({mdp.num_states},)"
+    _refuse_masked(given, name)
     try:
         raw = np.asarray(given)
     except ValueError:

@@ -130,6 +130,18 @@ class TotalQueries(Counts):
         return all(part.is_cheap(convention) for part in self.parts)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class CountedQueries(Counts):
+    """Counts that are known, one for each convention."""
+
+    conventions: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    def count(self, convention: str) -> int:
+        """Return the number of a convention."""
+        return self.numbers[self.conventions.index(convention)]
+
+
 @dataclass(frozen=True, repr=False)
 class Queries:
     """Queries of improvement["tree" | "root" | "shared"] and of evaluation["exact" | "simulated"]."""
@@ -150,6 +162,17 @@ class Queries:
         return cls(
             TotalQueries(tuple(part.improvement for part in parts), CONVENTIONS),
             TotalQueries(tuple(part.evaluation for part in parts), EVALUATION_CONVENTIONS),
+        )
+
+    @classmethod
+    def counted(cls, parts: tuple[Queries, ...]) -> Queries:
+        """Return the queries of several iterations as plain numbers, which take no memory of the iterations."""
+        return cls(
+            CountedQueries(CONVENTIONS, tuple(sum(part.improvement[name] for part in parts) for name in CONVENTIONS)),
+            CountedQueries(
+                EVALUATION_CONVENTIONS,
+                tuple(sum(part.evaluation[name] for part in parts) for name in EVALUATION_CONVENTIONS),
+            ),
         )
 
 

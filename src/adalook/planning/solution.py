@@ -27,7 +27,9 @@ class Status(enum.Enum):
     """The reason why a solve stopped."""
 
     CONVERGED = "converged"
-    """The tolerance is certified, or no action can be improved beyond the error of the values."""
+    """The tolerance is certified: `policy_loss <= tolerance`."""
+    ROUNDING_LIMIT = "rounding limit"
+    """No further improvement can be told from rounding, and the tolerance is not certified."""
     ITERATION_LIMIT = "iteration limit"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
@@ -130,9 +132,14 @@ class Solution:
     iterations: int
     """Updates that changed the policy."""
     trace: tuple[Iteration, ...]
+    """All passes or, of more than 20,000, the first and the last ones."""
     seconds: float
     certificate_seconds: float
     """How much of `seconds` went into the certificate."""
+    passes: int = 0
+    """Passes through the loop."""
+    omitted: Queries | None = field(default=None, repr=False)
+    """The queries of passes that the trace does not hold, if there are such."""
 
     @cached_property
     def action_values(self) -> FloatArray:
@@ -142,7 +149,8 @@ class Solution:
     @cached_property
     def queries(self) -> Queries:
         """The queries of all passes together."""
-        return Queries.sum(tuple(iteration.queries for iteration in self.trace))
+        omitted = () if self.omitted is None else (self.omitted,)
+        return Queries.sum((*(iteration.queries for iteration in self.trace), *omitted))
 
     @property
     def solvers(self) -> tuple[str, ...]:
@@ -174,16 +182,12 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether the solve ended by itself: see Status.CONVERGED."""
+        """Whether the tolerance was reached and certified: see Status.CONVERGED."""
         return self.status is Status.CONVERGED
 
     @property
     def certified(self) -> bool:
-        """Whether policy_loss is within the tolerance.
-
-        False on a converged solution means that float64 cannot certify as much: no action can be improved beyond the
-        error of the values.
-        """
+        """Whether policy_loss is within the tolerance, as it is on every converged solution."""
         return self.policy_loss <= self.tolerance
 
     def explain(self) -> str:
@@ -247,7 +251,7 @@ class Solution:
         return (
             f"Solution({self.method}: {self.summary}; "
             f"{self.status.value} after {_count(self.iterations, 'iteration')}, "
-            f"policy_loss <= {self.policy_loss:.2g})"
+            f"policy_loss <= {self.policy_loss:.2g}{'' if self.certified else ', tolerance not certified'})"
         )
 
 

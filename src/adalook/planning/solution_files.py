@@ -34,12 +34,13 @@ from adalook.planning.queries import Counts, Queries
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.solve import starting_policy
 from adalook.storage.arrays import pack_arrays, unpack_arrays
-from adalook.storage.files import atomic_write, make_directory
+from adalook.storage.documents import check_document, parse_json, with_digest
+from adalook.storage.files import atomic_write, make_directory, read_file
 
 MODEL_FILE = "model.npz"
 SAVE_ONE = "save one with solution.save(directory), or with: adalook solve SOURCE --out DIRECTORY"
 FORMAT = "adalook solution"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MAX_STATES = 20_000
 """Counting trees below every state can take far longer than solving, so larger models leave it to whoever asks …"""
@@ -105,7 +106,7 @@ def save_solution(
     text["arrays_sha256"] = hashlib.sha256(arrays).hexdigest()
     text["trace_sha256"] = None if traced is None else hashlib.sha256(traced).hexdigest()
     contents = {"solution.npz": arrays} | ({} if traced is None else {"trace.npz": traced})
-    contents["solution.json"] = json.dumps(text, indent=1, allow_nan=False).encode()
+    contents["solution.json"] = json.dumps(with_digest(text), indent=1, allow_nan=False).encode()
     make_directory(target)
     if with_model:
         mdp.save(target / MODEL_FILE)
@@ -120,12 +121,13 @@ def read_solution(directory: str | Path) -> Solution:
     place = Path(directory)
     path = place / "solution.json"
     try:
-        about = json.loads(path.read_bytes())
-        content = (place / "solution.npz").read_bytes()
+        about = parse_json(read_file(path))
+        content = read_file(place / "solution.npz")
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read the solution in {place}", got=error, remedy=SAVE_ONE) from error
     if not isinstance(about, dict) or (about.get("format"), about.get("format_version")) != (FORMAT, FORMAT_VERSION):
         raise FileError(f"{path} is no solution that this version reads", remedy=SAVE_ONE)
+    about = check_document(about, path)
     if hashlib.sha256(content).hexdigest() != about.get("arrays_sha256"):
         raise FileError(f"{place}/solution.npz does not belong to the solution.json beside it", remedy=SAVE_ONE)
     arrays = unpack_arrays(content, place / "solution.npz")
@@ -134,7 +136,7 @@ def read_solution(directory: str | Path) -> Solution:
     mdp = MDP.load(place / MODEL_FILE)
     try:
         return _solution(about, arrays, mdp)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise FileError(f"{place} holds a damaged solution", got=repr(error), remedy=SAVE_ONE) from error
 
 
@@ -160,6 +162,7 @@ def _solution(about: dict[str, Any], arrays: dict[str, np.ndarray], mdp: MDP) ->
         trace=tuple(_iteration(entry) for entry in about["trace"]),
         seconds=float(about["seconds"]),
         certificate_seconds=float(about["certificate_seconds"]),
+        passes=int(about["passes"]),
     )
 
 
@@ -236,7 +239,7 @@ def describe(
         "status": solution.status.name,
         "message": solution.message,
         "iterations": solution.iterations,
-        "passes": len(solution.trace),
+        "passes": solution.passes or len(solution.trace),
         "tolerance": solution.tolerance,
         "policy_loss": _number(solution.policy_loss),
         "certified": bool(solution.certified),

@@ -2,7 +2,8 @@
 
     evaluate π  ->  back up every state once  ->  let the method look ahead and improve
 
-It stops when the certificate reaches the tolerance, or when the evaluator says that nothing more can be gained.
+It stops when the certificate reaches the tolerance. When the evaluator says that nothing more can be gained in float64
+before that, the loop goes on in double-doubles (`precision.refinement`), until nothing can be told from rounding there.
 Methods of uniform depth cannot come back to a policy (see `lookahead.levels`). Depths that differ between neighbours
 can: a deep state may count on a step that its shallow neighbour does not take. When a policy comes back, or nothing
 changes although some action can be improved, the loop falls back on one-step improvement, which always ends.
@@ -25,7 +26,7 @@ from adalook._interrupts import SignalGuard
 from adalook._validation import at_least_zero, boolean, integer, non_negative, optional
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.model import MDP
-from adalook.planning.certificate import from_residual, loss_bound, rounding_bound
+from adalook.planning.certificate import Certificate, from_residual, loss_bound, rounding_bound
 from adalook.planning.checks import checked_policy, checked_state_values
 from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
 from adalook.planning.lookahead import kernels
@@ -38,12 +39,17 @@ from adalook.planning.solution import Answer, Iteration, Solution, Status
 
 if TYPE_CHECKING:
     from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
+    from adalook.planning.precision.refinement import RefinedPass, Refinement
 
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
 
 DEFAULT_TOLERANCE = 1e-8
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
+GOOD_VALUES = 1e-9
+"""Values that are certified to this share of the largest are kept as float64 found them."""
+MAX_PASSES = 10_000
+"""Passes that the trace keeps: the first half of these and the latest; value iteration may make millions."""
 QUICK_PAIRS = 10_000
 """The first pass of smaller models takes about a millisecond: no time to press Ctrl-C in."""
 
@@ -90,7 +96,8 @@ def solve(
         method: such as `al.HPI(3)`; `adalook.planning.rules.registry.METHODS` lists all. By default `al.Auto()`.
         initial_policy: (S,) actions; by default the best immediate reward, or what is greedy for initial_values.
         initial_values: (S,) where to start from, such as the values of a model that was slightly different.
-        tolerance: absolute, on the certified `policy_loss`; 0 goes on until no action can be improved.
+        tolerance: absolute, on the certified `policy_loss`; 0 asks for a policy that is proven to be optimal. Where
+            that is more than arithmetic can tell, the solve ends with Status.ROUNDING_LIMIT.
         max_iterations: passes through the loop; reaching it gives Status.ITERATION_LIMIT.
         max_seconds: checked between passes; reaching it gives Status.TIME_LIMIT.
         progress: show a live line on the terminal.
@@ -142,14 +149,14 @@ def solve(
                 interrupt.listen()
             iteration = loop.run_pass()
             if line is not None:
-                line.show(len(loop.trace), iteration)
+                line.show(loop.passes, iteration)
             if on_iteration is not None:
                 on_iteration(iteration)
-            if loop.done:
-                solution = loop.solution(Status.CONVERGED, loop.done)
+            if loop.done is not None:
+                solution = loop.solution(loop.done)
             elif interrupt:
                 solution = loop.solution(Status.INTERRUPTED, "stopped by Ctrl-C")
-            elif max_iterations is not None and len(loop.trace) >= max_iterations:
+            elif max_iterations is not None and loop.passes >= max_iterations:
                 passes = "1 pass" if max_iterations == 1 else f"{max_iterations} passes"
                 solution = loop.solution(Status.ITERATION_LIMIT, f"stopped after {passes}")
             elif max_seconds is not None and loop.seconds >= max_seconds:
@@ -220,8 +227,11 @@ class _Loop:
     began: float
     trace: list[Iteration] = field(default_factory=list)
     iterations: int = 0
-    done: str = ""
-    """Why the solve has converged, once it has."""
+    passes: int = 0
+    omitted: Queries | None = None
+    """The queries of passes that the trace no longer holds."""
+    done: Status | None = None
+    """The status with which the solve ends by itself, once it does."""
 
     def __post_init__(self, start: Start) -> None:
         self.policy, self.values = start
@@ -234,6 +244,10 @@ class _Loop:
         self.fallback = False
         self.certificate_seconds = 0.0
         self.evaluation_seconds = 0.0
+        self.refinement: Refinement | None = None
+        self.refined: RefinedPass | None = None
+        """The refined pass with the least certified loss."""
+        self.unrecorded: RefinedPass | None = None
 
     @property
     def seconds(self) -> float:
@@ -242,6 +256,8 @@ class _Loop:
 
     def run_pass(self) -> Iteration:
         """Evaluate, back up, improve, and decide whether that was enough."""
+        if self.refinement is not None:
+            return self._run_refined_pass(self.refinement)
         mdp, policy = self.mdp, self.policy
         started = perf_counter()
         evaluation = self.evaluator.evaluate(policy, self.values, self.last)
@@ -255,12 +271,42 @@ class _Loop:
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
         self.last = PassOutcome(first.residual, changed, loss)
-        if loss <= self.tolerance:
-            self.done = f"policy loss certified below {self.tolerance:g}"
-        else:
-            self.done = self.evaluator.finished(evaluation, self.last)
         self.values, self.policy = step.values, step.actions
-        return self._record(evaluation, step, searched, changed, loss)
+        iteration = self._record(evaluation, step, searched, changed, loss)
+        if loss <= self.tolerance and self._certificate().policy_loss <= self.tolerance:
+            self.done = Status.CONVERGED
+        elif self.evaluator.finished(evaluation, self.last):
+            self._refine()
+        return iteration
+
+    def _refine(self) -> None:
+        """Go on in double-doubles; a first pass that confirms the policy is part of the certificate."""
+        from adalook.planning.precision.refinement import Refinement
+
+        began = perf_counter()
+        self.refinement = Refinement(self.mdp, self.best.policy, self.best.values)
+        self.unrecorded = self._refined_pass(self.refinement)
+        self.certificate_seconds += perf_counter() - began
+
+    def _refined_pass(self, refinement: Refinement) -> RefinedPass:
+        """Evaluate and improve once in double-doubles, and decide whether that was enough."""
+        refined = refinement.run_pass(self.tolerance)
+        loss = refined.certificate.policy_loss
+        if self.refined is None or loss < self.refined.certificate.policy_loss:
+            self.refined = refined
+        if refinement.finished:
+            self.done = Status.CONVERGED if loss <= self.tolerance else Status.ROUNDING_LIMIT
+        return refined
+
+    def _run_refined_pass(self, refinement: Refinement) -> Iteration:
+        """Record a pass in double-doubles: the one that was made already, or a new one."""
+        refined, self.unrecorded = self.unrecorded or self._refined_pass(refinement), None
+        n = self.mdp.num_states
+        evaluation = PolicyEvaluation(refined.values, refined.policy, refined.solver, n, exact=True)
+        step = Step(refined.values, refined.actions, 1, improvement="one step")
+        self.iterations += refined.changed > 0
+        loss = refined.certificate.policy_loss
+        return self._record(evaluation, step, Searched.of(1, n), refined.changed, loss)
 
     def _improve(self, evaluation: PolicyEvaluation, first: Backup) -> tuple[Step, Searched]:
         """Let the method look ahead, with tolerances that tell a gain from an error; fall back where it cycles."""
@@ -300,7 +346,7 @@ class _Loop:
     def _keep_best(self, evaluation: PolicyEvaluation, first: Backup, step: Step, loss: float) -> None:
         """Remember what to certify in the end: of partly evaluated values, their greedy policy."""
         uniform, exact = self.method.uniform, evaluation.exact
-        if uniform or loss < self.best_loss:
+        if uniform or loss < self.best_loss or not self.trace:
             # Mixed depths may make a policy worse: what is certified then is the policy that was evaluated.
             improved = step.actions if uniform else evaluation.policy
             policy = improved if exact else first.actions
@@ -338,38 +384,62 @@ class _Loop:
         )
         keep = self.keep_states
         if keep is None:
-            keep = (len(self.trace) + 1) * n * 14 <= KEPT_BYTES
+            keep = (self.passes + 1) * n * 14 <= KEPT_BYTES
         if not keep and self.trace and self.trace[-1].values is not None:
             self.trace = [_without_states(item) for item in self.trace]
         self.trace.append(iteration if keep else _without_states(iteration))
+        self.passes += 1
+        if len(self.trace) > 2 * MAX_PASSES:
+            middle = slice(MAX_PASSES // 2, len(self.trace) - MAX_PASSES // 2)
+            known = () if self.omitted is None else (self.omitted,)
+            self.omitted = Queries.counted((*known, *(item.queries for item in self.trace[middle])))
+            del self.trace[middle]
         return iteration
 
-    def solution(self, status: Status, message: str) -> Solution:
+    def _certificate(self) -> Certificate:
+        """Certify the best policy that float64 found."""
+        best = self.best
+        return from_residual(self.mdp, published(best.values), best.residual, best.greedy)
+
+    def solution(self, status: Status, message: str = "") -> Solution:
         """Certify the best policy so far."""
-        mdp, best = self.mdp, self.best
+        best = self.best
         began = perf_counter()
-        certificate = from_residual(mdp, published(best.values), best.residual, best.greedy)
-        values = best.values
+        certificate, values, policy = self._certificate(), best.values, best.policy
+        refined = self.refined
+        if refined is not None and refined.certificate.policy_loss < certificate.policy_loss:
+            good = certificate.high - certificate.low <= GOOD_VALUES * best.residual.size
+            if good and refined.policy is best.policy:
+                certificate = replace(certificate, policy_loss=refined.certificate.policy_loss)
+            else:
+                certificate, values, policy = refined.certificate, refined.values, refined.policy
         if not certificate.low <= 0.0 <= certificate.high:
             values = values + 0.5 * (certificate.low + certificate.high)
         self.certificate_seconds += perf_counter() - began
-        if status is Status.CONVERGED and certificate.policy_loss > self.tolerance > 0.0:
-            message += f"; a loss below {self.tolerance:g} is more than float64 can certify here"
         self.answer.values = values
         return Solution(
-            mdp=mdp,
+            mdp=self.mdp,
             method=self.method.name,
             values=published(values),
-            policy=published(best.policy),
+            policy=published(policy),
             certificate=certificate,
             status=status,
-            message=message,
+            message=message or _ending(status, certificate.policy_loss, self.tolerance),
             tolerance=self.tolerance,
             iterations=self.iterations,
             trace=tuple(self.trace),
+            passes=self.passes,
+            omitted=self.omitted,
             seconds=self.seconds,
             certificate_seconds=self.certificate_seconds,
         )
+
+
+def _ending(status: Status, loss: float, tolerance: float) -> str:
+    """Return in a sentence how a solve ended by itself."""
+    if status is Status.ROUNDING_LIMIT:
+        return f"no further improvement can be told from rounding; a loss below {tolerance:g} is not certified"
+    return "policy proven to be optimal" if loss == 0.0 else f"policy loss certified below {tolerance:g}"
 
 
 def published(array: IntOrFloatArray) -> IntOrFloatArray:

@@ -32,7 +32,7 @@ from adalook.search.level import DistinctObservations
 from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import LevelView
 from adalook.search.search import Budget, Root, SearchOptions, Stopwatch, checked_references
-from adalook.search.workers.base import Expander, Handle, NodeSeeds
+from adalook.search.workers.base import Expander, Handle, InProcessExpander, LevelDeadline, NodeSeeds
 from adalook.simulators.base import Observations, Simulator, State
 from adalook.simulators.randomness import draw_seeds
 
@@ -165,7 +165,7 @@ class _AllOutcomes:
     """Lists all outcomes of every (node, action), in this process."""
 
     def __init__(self, sim: Simulator) -> None:
-        self._sim = sim
+        self._sim, self.expander = sim, InProcessExpander(sim)
         self.futures, self.steps_per_node = 0, sim.num_actions
 
     def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
@@ -206,19 +206,19 @@ class _DrawnFutures:
     """
 
     def __init__(self, sim: Simulator, expander: Expander, count: int) -> None:
-        self._expander = expander
+        self.expander = expander
         self.futures, self.steps_per_node = count, sim.num_actions * count
 
     def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
-        return self._expander.load_roots(states)
+        return self.expander.load_roots(states)
 
     def keep(self, handles: Sequence[Handle]) -> None:
-        self._expander.keep(handles)
+        self.expander.keep(handles)
 
     def steps(self, nodes: Sequence[Handle], seeds: NodeSeeds, leaves: bool) -> Generator[_Steps, None, None]:
         """Yield K children of every action in every node, in any order."""
         per_action, per_node = self.futures, self.steps_per_node
-        with contextlib.closing(self._expander.expand(nodes, leaves, seeds)) as batches:
+        with contextlib.closing(self.expander.expand(nodes, leaves, seeds)) as batches:
             for batch in batches:
                 positions = batch.positions
                 yield _Steps(
@@ -345,7 +345,9 @@ class _ExpectationTrees:
         rows: list[IntArray] = []
         begin = time.perf_counter()
         complete = True
-        with contextlib.closing(expansion.steps(handles, seeds, depth == self._options.rule.max_depth)) as batches:
+        waiting = LevelDeadline(expansion.expander, self._deadline, self._options.budget.seconds, first=depth == 1)
+        steps_of = expansion.steps(handles, seeds, depth == self._options.rule.max_depth)
+        with waiting, contextlib.closing(steps_of) as batches:
             for steps in batches:
                 parts.append(steps)
                 if expansion.futures:
@@ -354,7 +356,7 @@ class _ExpectationTrees:
                     complete = False
                     break
         self._stopwatch.expansion += time.perf_counter() - begin
-        if not complete:
+        if waiting.passed or not complete:
             self._give_up(chosen, parts)
             return None
         above.expanded[chosen] = True

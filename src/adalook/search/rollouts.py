@@ -31,6 +31,7 @@ from adalook.search.leaves import checked_values
 from adalook.search.result import Leaf, Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.search import Root
+from adalook.search.workers.base import ExpansionBatch, check_batch
 from adalook.simulators.base import Observations, Simulator, State
 
 Policy = Callable[[Observations], IntArray]
@@ -301,6 +302,11 @@ class RolloutTrees:
     def _simulate(self, steps: Sequence[tuple[_Search, _Node, int]]) -> None:
         """Take one new step of each search, and put it into its tree."""
         children = self._sim.expand([node.state for _, node, _ in steps], [action for _, _, action in steps])
+        everyone: IntArray = np.array([i * self._sim.num_actions + action for i, (_, _, action) in enumerate(steps)])
+        check_batch(
+            ExpansionBatch(everyone, (), children.observations, children.rewards, children.terminated, ()),
+            self._sim.num_actions,
+        )
         for i, (search, node, action) in enumerate(steps):
             terminated = bool(children.terminated[i])
             child = _Node(

@@ -41,7 +41,7 @@ from adalook.search.level import (
 )
 from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
-from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpander
+from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpander, LevelDeadline
 from adalook.simulators.base import Simulator, State
 
 if TYPE_CHECKING:
@@ -273,13 +273,15 @@ class _Trees:
         level = LevelBuilder(frontier, sim.num_actions, store(sim.observation_shape, sim.observation_dtype))
         children = expander.expand(frontier.handles, leaves=depth == self._options.rule.max_depth)
         complete = True
-        with contextlib.closing(self._stopwatch.time_expansion(children)) as batches:
+        budget = self._options.budget
+        waiting = LevelDeadline(expander, self._deadline, budget.seconds, first=depth == 1)
+        with waiting, contextlib.closing(self._stopwatch.time_expansion(children)) as batches:
             for batch in batches:
                 level.add(batch)
                 if time.perf_counter() > deadline:
                     complete = False
                     break
-        if not complete:
+        if waiting.passed or not complete:
             self._give_up(frontier, level.positions)
             return None
         self._count(frontier)

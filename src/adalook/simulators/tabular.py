@@ -22,8 +22,10 @@ from adalook.mdp.transitions import is_stochastic, row_of
 from adalook.simulators.arguments import check_actions, checked_action, wrong_state_error
 from adalook.simulators.base import Children, Observations, Outcomes, Simulator, Transition
 from adalook.simulators.randomness import RandomStream
-from adalook.storage.serializer import damaged_error
+from adalook.storage.serializer import add_digest, check_digest, damaged_error
 
+OWNER = "an MDP"
+"""Of packed states, for their digest."""
 _FORMAT = struct.Struct("<qQQq")
 _KEY = struct.Struct("<qQQ")
 
@@ -189,13 +191,13 @@ class TabularSimulator(Simulator):
 
     def pack(self, state: TabularState) -> bytes:
         self._check([state])
-        return _FORMAT.pack(state.number, *state.randomness, state.elapsed)
+        return add_digest(_FORMAT.pack(state.number, *state.randomness, state.elapsed), OWNER)
 
     def unpack(self, data: bytes) -> TabularState:
-        if not isinstance(data, bytes) or len(data) != _FORMAT.size:
-            got = f"{len(data)} bytes" if isinstance(data, bytes) else f"a {type(data).__name__}"
-            raise damaged_error("tabular state", f"{_FORMAT.size} bytes", got)
-        index, stream, step, elapsed = _FORMAT.unpack(data)
+        content = check_digest(data, OWNER)
+        if len(content) != _FORMAT.size:
+            raise damaged_error("tabular state", f"{_FORMAT.size} bytes", f"{len(content)} bytes")
+        index, stream, step, elapsed = _FORMAT.unpack(content)
         if not 0 <= index < self._mdp.num_states:
             raise damaged_error("tabular state", f"a state 0..{self._mdp.num_states - 1}", str(index))
         if elapsed < 0:

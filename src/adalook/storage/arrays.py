@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,9 @@ import numpy as np
 
 from adalook.errors import FileError
 
+MAX_MEMBERS = 100_000
+MAX_GROWTH, MIN_UNPACKED_BYTES = 1_100, 2**20
+"""Members may claim this many times the size of the archive, the most that deflate can do, or a mebibyte."""
 DAWN = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can tell."""
 
@@ -40,7 +44,19 @@ def pack_arrays(arrays: Mapping[str, Any], *, compress: bool = True) -> bytes:
 def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
     """Return the arrays by name, from the content of the `.npz` file at `path`, which errors name."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if len(members) > MAX_MEMBERS or size > max(MAX_GROWTH * len(content), MIN_UNPACKED_BYTES):
+            raise ValueError(f"{len(members)} members that claim {size} bytes")
+        with warnings.catch_warnings():  # numpy warns when it has to guess; then it is not our file
+            warnings.simplefilter("error")
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                found = {name: arrays[name] for name in arrays.files}
+        if not all(isinstance(array, np.ndarray) for array in found.values()):
+            raise ValueError("a member that is no array")
+        return found
+    except MemoryError as error:
+        raise FileError(f"there is not enough memory to read {path}", got=error) from error
+    except Exception as error:  # numpy parses headers as Python, and zipfile trusts them: all kinds of errors come
         raise FileError(f"{path} is damaged", expected="an .npz archive of numbers", got=error) from error

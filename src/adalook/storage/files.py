@@ -6,29 +6,77 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from adalook.errors import FileError
 
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".adalook-", ".tmp"
+STALE_SECONDS = 24 * 3600.0
+"""Temporary files of writers that were killed are removed when they are older than this, or at once under a lock."""
+MAX_READ_BYTES = 16 * 2**30
+"""Larger files are not read whole."""
+
+
+def read_file(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes:
+    """Return the content of a regular file; raise OSError for pipes and devices, which might never end."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, str(error)) from error
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+        if status.st_size > max_bytes:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, and at most {max_bytes} are read")
+        return file.read(max_bytes)
+
+
+def open_to_append(path: Path, *, buffering: int = -1) -> IO[bytes]:
+    """Open a file to append to it; a symbolic link, a pipe or a device in its place is refused."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+    return open(descriptor, "ab", buffering=buffering)
+
+
+def remove_temporary_files(directory: Path, older_than: float = STALE_SECONDS) -> None:
+    """Remove what writers that were killed have left in a directory; what cannot be removed stays."""
+    with suppress(OSError):
+        for path in directory.glob(f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"):
+            with suppress(OSError):
+                if time.time() - path.lstat().st_mtime >= older_than:
+                    path.unlink()
+
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path, *, follow_links: bool = True) -> Iterator[IO[bytes]]:
     """Yield a temporary file that replaces `path` when the block ends without an error.
 
     The temporary file lies beside `path` and is synchronised before it is renamed; when anything fails it is removed
-    and the old file stays as it was.
+    and the old file stays as it was. Temporary files that killed writers left there long ago are removed.
+
+    Args:
+        path: what to write; where a directory may come from others, a symbolic link in it must not lead elsewhere.
+        follow_links: write to where a symbolic link leads; otherwise the link itself is replaced.
     """
     if "\0" in str(path):
         raise FileError(f"cannot write {str(path)!r}", expected="a name without NUL characters")
-    target = Path(os.path.realpath(path))  # save through a symbolic link, do not replace the link
-    temporary = target.with_name(f".adalook-{secrets.token_hex(8)}.tmp")
+    target = Path(os.path.realpath(path)) if follow_links else path
+    temporary = target.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
     try:
         try:
             with open(temporary, "xb") as file:
-                if target.exists():
+                if target.exists() and not target.is_symlink():
                     os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
                 yield file
                 file.flush()
@@ -37,6 +85,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             fsync_directory(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
+        remove_temporary_files(target.parent)
     except FileError:
         raise
     except OSError as error:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from adalook.errors import FileError
-from adalook.storage.files import file_error
+from adalook.storage.files import file_error, read_file
 
 PID_FILE = "lock"
 """File in a locked directory that holds the number of the process, for the error message of those who come later."""
@@ -35,7 +35,7 @@ class DirectoryLock:
         self._descriptor: int | None = None
         try:
             self._descriptor = self._open_locked(directory)
-            self._pid_file.write_text(f"{os.getpid()}\n")
+            self._write_pid()
         except BlockingIOError:
             raise FileError(
                 f"the directory {directory} is in use",
@@ -53,7 +53,7 @@ class DirectoryLock:
             import fcntl
         except ImportError:  # not POSIX
             return os.open(self._pid_file, os.O_RDWR | os.O_CREAT, 0o666)
-        for path, flags in ((directory, os.O_RDONLY), (self._pid_file, os.O_RDWR | os.O_CREAT)):
+        for path, flags in ((directory, os.O_RDONLY), (self._pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)):
             descriptor = os.open(path, flags, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,9 +66,15 @@ class DirectoryLock:
                 break
         return descriptor
 
+    def _write_pid(self) -> None:
+        """Write this process's number; a symbolic link in the file's place must not lead elsewhere."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with open(os.open(self._pid_file, flags, 0o666), "w") as file:
+            file.write(f"{os.getpid()}\n")
+
     def _read_pid(self) -> str:
         try:
-            return self._pid_file.read_text(errors="replace")[:64].strip()
+            return read_file(self._pid_file, 4096).decode(errors="replace")[:64].strip()
         except OSError:
             return ""
 

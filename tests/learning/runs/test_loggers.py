@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,22 @@ def test_the_log_has_episodes_and_progress_and_no_clock(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "clock.jsonl").read_text()) == {"step": 16, "phase": "agent", "seconds": 24.0}
 
 
-def test_a_log_that_cannot_be_closed_says_which() -> None:
-    log = JsonlFile(Path("/dev/full"))  # takes all, until it is flushed
+def test_a_log_that_cannot_be_closed_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = open("/dev/full", "ab")  # noqa: SIM115 - takes all, until it is flushed
+    monkeypatch.setattr("adalook.learning.runs.loggers.open_to_append", lambda path: full)
+    log = JsonlFile(tmp_path / "x.jsonl")
     log.write({"a": 1})
-    with pytest.raises(FileError, match="cannot write /dev/full: got No space left on device"):
+    with pytest.raises(FileError, match=r"cannot write .*x\.jsonl: got No space left on device"):
         log.close()
+
+
+def test_a_log_is_no_link_and_no_pipe(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(FileError, match=f"cannot write .*{name}"):
+            JsonlFile(tmp_path / name)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_log_can_be_cut_back(tmp_path: Path) -> None:

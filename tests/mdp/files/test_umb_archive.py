@@ -161,7 +161,7 @@ SYSTEM = "transition-system"
         ([SYSTEM, "#states"], 2**60, "state-to-choices.bin has the wrong size"),
         ([SYSTEM, "#choices"], 2**60, "choice-to-branches.bin has the wrong size"),
         ([SYSTEM, "#branches"], 2**60, "branch-to-target.bin has the wrong size"),
-        ([SYSTEM, "#choice-actions"], 2**32 - 1, "would not fit into memory"),
+        ([SYSTEM, "#choice-actions"], 2**32 - 1, "would be all but empty"),
         ([SYSTEM, "#states"], -1, "index.json is damaged"),
         ([SYSTEM, "#states"], "many", "index.json is damaged"),
         ([SYSTEM, "branch-probability-type"], {"type": "double", "size": 2**31}, "index.json is damaged"),

@@ -18,6 +18,7 @@ from adalook.planning.solution_files import save_solution
 from adalook.report.data.solution import load_solution
 from adalook.report.figures import solution as picture
 from adalook.report.figures.solution import draw_solution
+from adalook.storage.documents import with_digest
 
 
 def save(mdp: al.MDP, directory: Path, method: Any = None, **options: Any) -> Path:
@@ -139,7 +140,9 @@ def test_a_model_without_layout_cannot_be_drawn(tmp_path: Path) -> None:
 
 def change_json(directory: Path, **changes: Any) -> None:
     path = directory / "solution.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    about = json.loads(path.read_text()) | changes
+    del about["digest"]
+    path.write_text(json.dumps(with_digest(about)))
 
 
 def forge_arrays(directory: Path, **changes: Any) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from adalook.cli.main import main
 from adalook.report.pages.run import duration
+from adalook.storage.documents import with_digest
 from tests.report.pages.test_experiments import Checked
 from tests.report.synthetic_run import BREAKOUT, run_config, write_run
 
@@ -180,7 +181,7 @@ def test_what_is_wrong_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "is no run" in complaint([run, *out], capsys)
     best = tmp_path / "run" / "best"
     best.mkdir()
-    (best / "config.json").write_text(json.dumps(run_config()))
+    (best / "config.json").write_text(json.dumps(with_digest(run_config())))
     assert "has no log.jsonl" in complaint([best, *out], capsys)
     assert not (tmp_path / "page").exists()
 

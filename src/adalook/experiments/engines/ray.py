@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import socket
@@ -90,6 +91,7 @@ def _connected(address: str | None, workers: int | None) -> Any:
     }
     try:
         if address is None:
+            _stay_on_loopback()
             cores = workers or available_cores()
             ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **options)
         else:
@@ -99,6 +101,21 @@ def _connected(address: str | None, workers: int | None) -> Any:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise EngineError(f"cannot use Ray {where}", got=reason, remedy=CHECK_ADDRESS) from error
     return ray
+
+
+def _stay_on_loopback() -> None:
+    """Let a Ray that starts here open no port to the network, although ray may have been imported before.
+
+    It reads `LOOPBACK` once, when it is imported; where the place in which it keeps that has gone, it is refused.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    if not hasattr(constants, "ENABLE_RAY_CLUSTER"):
+        raise EngineError(
+            "this version of Ray cannot be kept on loopback",
+            expected="ray._private.ray_constants.ENABLE_RAY_CLUSTER",
+            remedy="use --engine processes, or start a cluster of your own and pass --address",
+        )
+    constants.ENABLE_RAY_CLUSTER = False
 
 
 def _knock(address: str) -> None:

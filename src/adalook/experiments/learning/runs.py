@@ -29,7 +29,8 @@ from adalook.experiments.engines.base import Engine
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, LearningExperiment, TrainingJob
 from adalook.experiments.runner import Interrupted
 from adalook.experiments.store import versions
-from adalook.storage.files import atomic_write, make_directory
+from adalook.storage.documents import parse_json
+from adalook.storage.files import atomic_write, make_directory, read_file
 from adalook.storage.lock import DirectoryLock
 
 FORMAT = "adalook learning experiment"
@@ -49,7 +50,7 @@ class LearningRuns:
     def read(self, job: TrainingJob) -> JsonDict | None:
         """Return the record of a finished job; None if there is none, a damaged one, or one of other settings."""
         try:
-            record = json.loads((self._runs / f"{job.name}.json").read_bytes())
+            record = parse_json(read_file(self._runs / f"{job.name}.json"))
         except (FileNotFoundError, ValueError):
             return None
         return record if isinstance(record, dict) and job.is_result(record) else None
@@ -128,7 +129,7 @@ class LearningRuns:
     def _read_index(self) -> JsonDict:
         """Return the index as it was written last; nothing if there is none that can be read."""
         try:
-            index = json.loads((self.directory / INDEX).read_bytes())
+            index = parse_json(read_file(self.directory / INDEX))
         except (FileNotFoundError, ValueError):
             return {}
         return index if isinstance(index, dict) else {}

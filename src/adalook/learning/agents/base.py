@@ -26,7 +26,7 @@ import torch
 
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
-from adalook.errors import ArgumentError, FileError, SimulatorError
+from adalook.errors import AdalookError, ArgumentError, FileError, SimulatorError
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
@@ -236,6 +236,7 @@ class Agent(ABC):
         """
         del state, episode_start
         if isinstance(observation, Simulator):
+            _check_simulator_fits(observation, self.sim)
             return self._decide_live(observation, deterministic), None
         _check_states(observation, self.network)
         rows, single = as_batch(observation, self.sim)
@@ -332,6 +333,18 @@ class Agent(ABC):
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, or only act by it, if that is all it holds."""
+        try:
+            self._restore(checkpoint)
+        except AdalookError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{checkpoint.path} does not hold what this agent saves",
+                got=f"{type(error).__name__}: {error}"[:300],
+                remedy="the run is damaged or of another version: start a new one",
+            ) from error
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
         only_policy = "policy" in checkpoint.state
         state = checkpoint.state["policy" if only_policy else "agent"]
         if state["kind"] != self.kind:
@@ -460,6 +473,14 @@ def as_batch(observation: Any, sim: Simulator) -> tuple[np.ndarray[Any, Any], bo
         if picture and shown == last:
             return np.ascontiguousarray(np.moveaxis(candidate, -1, 1), dtype), single
     raise ArgumentError("this observation does not fit", expected=f"{shape}, or a batch of such", got=array.shape)
+
+
+def _check_simulator_fits(given: Simulator, own: Simulator) -> None:
+    """Raise unless a simulator has the actions and observations of the one that an agent has learned in."""
+    facts = [(sim.num_actions, sim.observation_shape, np.dtype(sim.observation_dtype)) for sim in (own, given)]
+    if facts[0] != facts[1]:
+        expected, got = (f"{actions} actions, observations {dtype} {shape}" for actions, shape, dtype in facts)
+        raise ArgumentError("this simulator is of another environment than the agent's", expected=expected, got=got)
 
 
 def _check_states(observation: Any, network: QNetwork) -> None:

@@ -50,7 +50,7 @@ class CompiledConvolution:
         """Return what the convolution makes of observations: (n, channels, height, width) -> (n, cells)."""
         if torch.is_grad_enabled():
             return self._plain(observations)
-        convolved = torch.empty(len(observations), self._outputs)
+        convolved = torch.empty(len(observations), self._outputs, dtype=torch.float32)
         outputs = convolved.numpy().reshape(-1, *self._shape)
         convolve(observations.numpy(), self._conv.weight.detach().numpy(), self._conv.bias.detach().numpy(), outputs)
         return convolved
@@ -164,7 +164,7 @@ class MinAtarLearner(BackpropLearner):
         conv.weight.grad, conv.bias.grad = torch.zeros_like(conv.weight), torch.zeros_like(conv.bias)
         self._conv_gradients = [conv.weight.grad.numpy(), conv.bias.grad.numpy()]
         dense.weight.grad = self._dense_gradients
-        self._by_convolved = torch.empty(0, dense.in_features)
+        self._by_convolved = torch.empty(0, dense.in_features, dtype=torch.float32)
 
     def _convolve(self, observations: Tensor) -> list[Tensor]:
         return [observations, self._trunk.convolution(observations)]

@@ -37,7 +37,7 @@ class CompiledRMSprop(torch.optim.RMSprop):
         """Return views of (step, weight, s, m); made with the state, which is PyTorch's."""
         state = self.state[weight]
         if "step" not in state:
-            state["step"] = torch.tensor(0.0)
+            state["step"] = torch.tensor(0.0, dtype=torch.float32)
             state["square_avg"], state["grad_avg"] = torch.zeros_like(weight), torch.zeros_like(weight)
         views = self._views.get(weight)
         if views is None or views[0] is not state["step"]:

@@ -28,13 +28,22 @@ import numpy as np
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.config import Config
 from adalook.simulators.make import names_code
-from adalook.storage.files import atomic_write, file_error, fsync_directory, make_directory
+from adalook.storage.documents import check_document, parse_json, with_digest
+from adalook.storage.files import (
+    atomic_write,
+    file_error,
+    fsync_directory,
+    make_directory,
+    read_file,
+    remove_temporary_files,
+)
 from adalook.storage.lock import DirectoryLock
 from adalook.storage.serializer import Segment, deserialize, serialize
 
 CONFIG_FILE = "config.json"
-CONFIG_FORMAT = 4
+CONFIG_FORMAT = 5
 CHECKPOINT_FORMAT = 2
+MAX_CONFIG_BYTES = 2**22
 _CHECKPOINT_NAME = re.compile(r"(\d{6,})-step-(\d+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STATE_FILE, _MANIFEST_FILE = "state.bin", "manifest.json"
@@ -53,15 +62,15 @@ class RunConfig(dict[str, Any]):
 
 def write_run_config(directory: Path, run_config: dict[str, Any]) -> None:
     """Write what `Agent.run_config` returned to config.json."""
-    with atomic_write(directory / CONFIG_FILE) as file:
-        file.write(json.dumps(run_config, indent=2).encode())
+    with atomic_write(directory / CONFIG_FILE, follow_links=False) as file:
+        file.write(json.dumps(with_digest(run_config), indent=2).encode())
 
 
 def read_run_config(directory: Path) -> RunConfig:
     """Read the config.json of a run."""
     path = directory / CONFIG_FILE
     try:
-        content = json.loads(path.read_text())
+        content = parse_json(read_file(path, MAX_CONFIG_BYTES))
     except OSError as error:
         raise FileError(
             f"{directory} is no run", expected=f"a directory with {CONFIG_FILE}", got=error.strerror
@@ -70,7 +79,7 @@ def read_run_config(directory: Path) -> RunConfig:
         raise FileError(f"{path} is damaged", got=error) from error
     if not isinstance(content, dict) or content.get("format") != CONFIG_FORMAT:
         raise FileError(f"{path} is not of this version", expected=f"format {CONFIG_FORMAT}")
-    return RunConfig(path, content)
+    return RunConfig(path, check_document(content, path))
 
 
 def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Config]:
@@ -79,13 +88,18 @@ def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Co
     env = run_config["env"] if named else env
     if env is None:
         raise ArgumentError("the environment of this run has no name", remedy="pass it: load(directory, env=…)")
+    if named and not isinstance(env, str):
+        raise FileError(f"{CONFIG_FILE} names no environment", expected="text", got=repr(env)[:80])
     if named and names_code(env):
         raise ArgumentError(
             f"the run names code, {env}, which would be imported",
             expected="that you say so, if you trust it",
             remedy=f"name it again: load(directory, env='{env}'), or --env {env} on the command line",
         )
-    return env, Config.from_plain(run_config["config"])
+    try:
+        return env, Config.from_plain(run_config["config"])
+    except (TypeError, ArgumentError) as error:
+        raise FileError(f"{CONFIG_FILE} holds settings that are none", got=error) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +126,16 @@ class RunDirectory:
         self.path = Path(path)
         make_directory(self.path / "checkpoints")
         make_directory(self.path / "segments")
+        for name in ("checkpoints", "segments"):
+            if (self.path / name).is_symlink():
+                raise FileError(
+                    f"{self.path / name} is a symbolic link",
+                    expected="a directory",
+                    remedy="a run writes inside its own directory only: make a new one, or move the files",
+                )
         self._lock = DirectoryLock(self.path)
+        for place in (self.path, self.path / "segments", *(self.path / "checkpoints").iterdir()):
+            remove_temporary_files(place, older_than=0.0)  # we hold the lock: their writers are gone
         self._written: set[str] = set()
         """Digests of segments that are known to be safe on disk."""
         self._last: str | None = None
@@ -188,8 +211,10 @@ class RunDirectory:
             if directory.name in keep:
                 try:
                     needed |= set(_read_manifest(directory)["segments"])
-                except FileError:  # damaged since it was written: no segment can help it
-                    continue
+                except FileError as error:
+                    if isinstance(error.__cause__, OSError):  # it may be whole, and its segments needed
+                        raise
+                    continue  # damaged since it was written: no segment can help it
             elif directory.is_dir() and _CHECKPOINT_NAME.fullmatch(directory.name):
                 (directory / _MANIFEST_FILE).unlink(missing_ok=True)  # first: what is left is then no checkpoint
                 shutil.rmtree(directory, ignore_errors=True)
@@ -243,17 +268,23 @@ def _load_checkpoint(directory: Path, segments_directory: Path) -> Checkpoint:
         payload = _read(segments_directory / digest)
         _check(segments_directory / digest, payload, length, digest)
         segments[digest] = Segment(np.frombuffer(payload, np.uint8), digest)
-    return Checkpoint(manifest["step"], deserialize(data, segments), directory)
+    state = deserialize(data, segments)
+    if not isinstance(state, dict):
+        raise FileError(f"{directory} is damaged", expected="the state of an agent", got=type(state).__name__)
+    return Checkpoint(manifest["step"], state, directory)
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
     """Read the body of a manifest and check it against its checksum."""
     path = directory / _MANIFEST_FILE
     try:
-        manifest = json.loads(_read(path))
+        manifest = parse_json(_read(path))
         body = manifest["body"]
         sound = manifest["sha256"] == _sha256(_canonical_json(body)) and body["format"] == CHECKPOINT_FORMAT
         sound = sound and all(_DIGEST.fullmatch(digest) for digest in body["segments"])
+        length, digest = body["state"]
+        numbers = [body["step"], length, *body["segments"].values()]
+        sound = sound and all(type(number) is int for number in numbers) and bool(_DIGEST.fullmatch(digest))
     except (ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
         raise FileError(f"{path} is damaged", got=repr(error)) from error
     if not sound:
@@ -272,13 +303,13 @@ def _sequence_number(name: str) -> int:
 
 
 def _write(path: Path, data: bytes | memoryview) -> None:
-    with atomic_write(path) as file:
+    with atomic_write(path, follow_links=False) as file:
         file.write(data)
 
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise file_error("read", path, error) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -12,13 +13,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from adalook._extras import import_extra
+from adalook.errors import FileError
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.progress import QUANTILES, ProgressSummary
 from adalook.learning.training import Episode
-from adalook.storage.files import file_error
+from adalook.storage.files import file_error, open_to_append
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +51,7 @@ class JsonlFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = open(path, "ab")  # noqa: SIM115 - stays open as long as the run
+            self._file = open_to_append(path)
         except OSError as error:
             raise file_error("write", path, error) from error
 
@@ -140,6 +142,9 @@ class TensorBoardLogger:
     """
 
     def __init__(self, directory: Path, first_step: int = 0, first_prior_step: int = 0) -> None:
+        for place in (directory, directory / "prior"):
+            if place.is_symlink():
+                raise FileError(f"{place} is a symbolic link", expected="a directory", remedy="remove it")
         self._phases = {
             "agent": _Events(directory, first_step),
             "prior": _Events(directory / "prior", first_prior_step),
@@ -172,14 +177,20 @@ class _Events:
         )
         # Events after `first_step` are hidden; those of that very step stay.
         self._open: Callable[[], Any] = partial(tensorboard.SummaryWriter, str(directory), purge_step=first_step + 1)
-        self._writer: Any = None
+        self._directory, self._writer = directory, cast("Any", None)
         self._before: tuple[int, float] | None = None
 
     def add(self, name: str, value: float | None, step: int) -> None:
         """Write a value; None is left out."""
-        if value is not None:
-            self._writer = self._writer or self._open()
+        if value is None:
+            return
+        try:
+            if self._writer is None:
+                self._writer = self._open()
+                _silence_writer_threads()
             self._writer.add_scalar(name, value, step)
+        except OSError as error:
+            raise file_error("write", self._directory, error) from error
 
     def add_speed(self, step: int, seconds: float) -> None:
         """Write the steps per second since the last call."""
@@ -189,7 +200,24 @@ class _Events:
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            try:
+                self._writer.close()
+            except OSError as error:
+                raise file_error("write", self._directory, error) from error
+
+
+def _silence_writer_threads() -> None:
+    """Keep TensorBoard's threads from printing tracebacks: what stops one is raised again by the next `add`."""
+    previous = threading.excepthook
+    if getattr(previous, "for_tensorboard", False):
+        return
+
+    def hook(arguments: threading.ExceptHookArgs) -> None:
+        if not type(arguments.thread).__module__.startswith("tensorboard."):
+            previous(arguments)
+
+    hook.for_tensorboard = True  # type: ignore[attr-defined]
+    threading.excepthook = hook
 
 
 def scalars(summary: ProgressSummary) -> dict[str, float]:

@@ -10,9 +10,11 @@ from typing import Annotated
 
 from adalook._validation import boolean, check_fields, integer, positive
 from adalook.errors import FileError
-from adalook.storage.files import atomic_write, file_error
+from adalook.storage.documents import check_document, parse_json, with_digest
+from adalook.storage.files import atomic_write, file_error, read_file
 
 OPTIONS_FILE = "options.json"
+MAX_OPTIONS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -38,26 +40,24 @@ class RunOptions:
 def write_options(directory: Path, options: RunOptions) -> None:
     """Write options.json, without `progress`, which depends on the terminal and not on the run."""
     kept = {name: value for name, value in dataclasses.asdict(options).items() if name != "progress"}
-    with atomic_write(directory / OPTIONS_FILE) as file:
-        file.write(json.dumps(kept, indent=2).encode())
+    with atomic_write(directory / OPTIONS_FILE, follow_links=False) as file:
+        file.write(json.dumps(with_digest(kept), indent=2).encode())
 
 
 def read_options(directory: Path) -> RunOptions | None:
     """Read the options.json of a run, with `progress` off; None if there is no such file."""
     path = directory / OPTIONS_FILE
     try:
-        kept = json.loads(path.read_bytes())
-        if not isinstance(kept, dict):
-            raise ValueError(f"a {type(kept).__name__} instead of an object")
+        kept = check_document(parse_json(read_file(path, MAX_OPTIONS_BYTES)), path)
         unknown = set(kept) - {field.name for field in dataclasses.fields(RunOptions)}
         if unknown:
             raise ValueError(f"no such option: {', '.join(sorted(unknown))}")
         return RunOptions(**{"progress": False, **kept})
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise file_error("read", path, error) from error
-    except ValueError as error:  # invalid JSON, and ArgumentError
+    except (ValueError, FileError) as error:  # invalid JSON, ArgumentError, and a digest that does not fit
         raise FileError(
             f"{path} is damaged", got=str(error).rstrip("."), remedy="remove it: the run goes on with default options"
         ) from error
+    except OSError as error:
+        raise file_error("read", path, error) from error

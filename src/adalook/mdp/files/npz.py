@@ -29,6 +29,7 @@ from adalook.mdp.model import MDP
 from adalook.mdp.names import Names, checked_names
 from adalook.mdp.transitions import NOT_OFFERED, Rows, code_of_row
 from adalook.storage import files as disk
+from adalook.storage.documents import parse_json
 
 FORMAT = "adalook-mdp"
 VERSION = 1
@@ -235,7 +236,11 @@ def _read_array(member: IO[bytes], size: int, name: str, kind: MemberFormat) -> 
             expected=f"{' or '.join(kind.types)}, {kind.ndim}-dimensional, C order",
             got=f"{dtype.str} {shape}{', Fortran order' if fortran else ''}",
         )
-    if min(shape) < 0 or math.prod(shape) * dtype.itemsize != size - member.tell():
+    if (
+        not all(type(length) is int for length in shape)
+        or min(shape) < 0
+        or math.prod(shape) * dtype.itemsize != size - member.tell()
+    ):
         raise _damaged(f"the size of the member {name} is wrong", expected=f"shape {shape} of {dtype.str}", got=size)
     array = np.empty(shape, dtype)
     flat = _bytes(array)
@@ -250,7 +255,7 @@ def _read_array(member: IO[bytes], size: int, name: str, kind: MemberFormat) -> 
 def _parse(text: bytes) -> dict[str, Any]:
     """Return the header with all its fields; those not used before the digest is known are still unchecked."""
     try:
-        header = json.loads(text)
+        header = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise _damaged("the header is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -361,7 +366,7 @@ def _checked_names(arrays: Arrays, shape: tuple[int, ...]) -> Names:
             found.append(())
             continue
         try:
-            names = json.loads(arrays[member].tobytes())
+            names = parse_json(arrays[member].tobytes())
         except (ValueError, RecursionError):
             names = None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -43,11 +43,15 @@ from adalook.storage import files as disk
 
 FORMAT_VERSION, FORMAT_REVISION = 1, 0
 REWARD_NAME = "reward"
+MIN_PAIRS, MAX_PAIRS_PER_CHOICE = 1_000_000, 64
+"""Tables with more pairs than a million are refused if fewer than one in 64 has a choice."""
 BYTES_PER_PAIR = 64
 """About what a (state, action) pair needs while the model is built."""
 READABLE_VERSIONS = (0, 1)
 """Version 0 is what umbi writes when it is installed as a package and does not find its own version."""
 
+MIN_UNPACKED_BYTES, MAX_GROWTH = 64 * 2**20, 100
+"""An archive may grow to this many times its size when it is unpacked, or to 64 MiB; models shrink to a tenth or so."""
 MAX_MEMBERS = 10_000
 MAX_INDEX_BYTES = 16 * 2**20
 
@@ -254,9 +258,9 @@ def _model(
 
     num_states = len(choices) - 1
     state = np.repeat(np.arange(num_states), np.diff(choices))
-    _check_table_size(num_states, num_labels)
+    _check_table_size(num_states, num_labels, len(reward))
     column, num_actions = _columns(state, label, num_labels)
-    _check_table_size(num_states, num_actions)
+    _check_table_size(num_states, num_actions, len(reward))
 
     deadlock = np.flatnonzero(np.diff(choices) == 0)
     pair = np.concatenate([state * num_actions + column, deadlock * num_actions])
@@ -280,9 +284,17 @@ def _model(
     return MDP(table.reshape(shape), transitions, discount, mask=mask.reshape(shape))
 
 
-def _check_table_size(num_states: int, num_actions: int) -> None:
-    """Raise if a table of all states and actions would not fit into memory."""
-    if num_states * num_actions * BYTES_PER_PAIR > files.memory_limit():
+def _check_table_size(num_states: int, num_actions: int, num_choices: int) -> None:
+    """Raise if a table of all states and actions would not fit into memory, or would be all but empty."""
+    pairs = num_states * num_actions
+    if pairs > max(MIN_PAIRS, MAX_PAIRS_PER_CHOICE * (num_choices + num_states)):
+        raise FileError(
+            "a table of all states and actions would be all but empty",
+            expected=f"at most {MAX_PAIRS_PER_CHOICE} actions for each choice and state",
+            got=f"{num_states} states, {num_actions} actions, {num_choices} choices",
+            remedy="if that is for many action labels: adalook.mdp.files.umb.load_umb(path, discount, by_label=False)",
+        )
+    if pairs * BYTES_PER_PAIR > files.memory_limit():
         raise FileError(
             "a table of all states and actions would not fit into memory",
             got=f"{num_states} states, {num_actions} actions",
@@ -411,7 +423,8 @@ class _Archive:
 
 def _unpacked(path: Path) -> bytes:
     """Return the tar archive without its compression, if memory can hold the model that may be in it."""
-    limit = files.memory_limit() // 4
+    packed = files.file_size(path)
+    limit = min(files.memory_limit() // 4, max(MIN_UNPACKED_BYTES, MAX_GROWTH * packed))
     parts = []
     size = 0
     with closing(_stream(path)) as stream:

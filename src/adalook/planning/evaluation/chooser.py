@@ -127,7 +127,8 @@ class ExactEvaluation:
         values, count, reached, rate = sweep(rows, start, FIRST_SWEEPS, span_tol, self._entries)
         krylov_tried = False
         while reached > span_tol and count < MAX_EXACT_SWEEPS:
-            left = math.log(span_tol / reached) / math.log(rate) if 0 < rate < 1 else MAX_EXACT_SWEEPS
+            share = span_tol / reached  # zero where both are denormal
+            left = math.log(share) / math.log(rate) if 0 < rate < 1 and share > 0.0 else MAX_EXACT_SWEEPS
             if self._lu_beats(left, rows):
                 self._lu_pays = True
                 solver = ", then ".join([*done, lu.NAME])

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "functional graph"
 MAX_LEAVES = 256
 """Distinct stochastic rows of a policy, beyond which it is left to others."""
+MAX_BLAS_LEAVES = 64
+"""Larger systems are not left to BLAS, which would split them over the cores and round differently on each number."""
 
 
 SMALL_MODEL = 2_000
@@ -42,8 +44,11 @@ class FunctionalGraph:
         self._leaf: IntArray = np.zeros(mdp.rows.num_rows, np.int32)
         self._used: IntArray = np.empty(MAX_LEAVES, np.int64)
 
-    def solve(self, policy: IntArray) -> FloatArray | None:
-        """Return the policy's values (S,), or None if it uses too many distinct stochastic rows."""
+    def solve(self, policy: IntArray, rewards: FloatArray | None = None) -> FloatArray | None:
+        """Return the policy's values (S,), or None if it uses too many distinct stochastic rows.
+
+        With `rewards` (S,), these are paid instead of the model's.
+        """
         mdp, n = self._mdp, self._mdp.num_states
         leaf, used = self._leaf, self._used
         reward, code = np.empty(n), np.empty(n, mdp.codes.dtype)
@@ -51,15 +56,23 @@ class FunctionalGraph:
         try:
             if leaves > MAX_LEAVES:
                 return None
+            if rewards is not None:
+                reward = rewards
             value, weight = np.empty(n), np.empty(n)
             exits, path = np.empty(n, np.int32), np.empty_like(code)
             _propagate(reward, code, leaf, mdp.discount, value, weight, exits, path)
         finally:
             leaf[used[:leaves]] = 0
         if leaves:
-            matrix, constant = np.zeros((leaves, leaves)), np.zeros(leaves)
+            matrix: FloatArray = np.zeros((leaves, leaves))
+            constant: FloatArray = np.zeros(leaves)
             _close_leaves(mdp.arrays, used[:leaves], value, weight, exits, matrix, constant)
-            _add_leaves(value, weight, exits, np.linalg.solve(np.eye(leaves) - matrix, constant))
+            system = np.eye(leaves) - matrix
+            if leaves > MAX_BLAS_LEAVES:
+                solve_by_elimination(system, constant)
+            else:
+                constant = np.asarray(np.linalg.solve(system, constant), np.float64)
+            _add_leaves(value, weight, exits, constant)
         return value
 
 
@@ -181,3 +194,32 @@ def _add_leaves(value: FloatArray, weight: FloatArray, exits: IntArray, m: Float
     for s in range(len(value)):
         if exits[s] >= 0:
             value[s] += weight[s] * m[exits[s]]
+
+
+@compiled
+def solve_by_elimination(matrix: FloatArray, b: FloatArray) -> None:
+    """Solve matrix · x = b by Gauss's elimination with partial pivoting; b ends as x, the matrix is overwritten.
+
+    One order of operations, whatever the number of cores.
+    """
+    n = len(b)
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for j in range(k, n):
+                matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+            b[k], b[pivot] = b[pivot], b[k]
+        for i in range(k + 1, n):
+            factor = matrix[i, k] / matrix[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n):
+                    matrix[i, j] -= factor * matrix[k, j]
+                b[i] -= factor * b[k]
+    for k in range(n - 1, -1, -1):
+        total = b[k]
+        for j in range(k + 1, n):
+            total -= matrix[k, j] * b[j]
+        b[k] = total / matrix[k, k]

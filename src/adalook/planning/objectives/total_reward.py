@@ -187,16 +187,18 @@ def solve_total_reward(mdp: MDP, method: Method, *, tolerance: float, initial_va
     values = np.where(found.terminal, 0.0, inner.values * scale)
     certificate = _certify(mdp, found, values, inner.policy)
     answer = Answer(values)
-    message = inner.message
-    if inner.status is Status.CONVERGED:
-        message = f"policy loss certified below {tolerance:g}"
+    status, message = inner.status, inner.message
+    if status in (Status.CONVERGED, Status.ROUNDING_LIMIT):
+        status, message = Status.CONVERGED, f"policy loss certified below {tolerance:g}"
         if certificate.policy_loss > tolerance:
+            status = Status.ROUNDING_LIMIT
             message = f"not certified: a loss below {tolerance:g} is more than float64 can certify here"
     return replace(
         inner,
         mdp=mdp,
         values=published(values),
         certificate=certificate,
+        status=status,
         message=message,
         tolerance=tolerance,
         trace=tuple(

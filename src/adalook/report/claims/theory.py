@@ -65,10 +65,14 @@ def _quantile_bound(experiments: Experiments) -> list[ConventionVerdict]:
     return _within_bound(_records(experiments, "qlpi"), contraction)
 
 
+ENDED = ("CONVERGED", "ROUNDING_LIMIT")
+"""Statuses of a solve that ended by itself."""
+
+
 def _converges(experiments: Experiments) -> list[ConventionVerdict]:
     records = _records(experiments, "tlpi", "qlpi")
     passed = [
-        record.status == "CONVERGED" and (not len(record.distance) or record.distance[-1] <= 1e-8) for record in records
+        record.status in ENDED and (not len(record.distance) or record.distance[-1] <= 1e-8) for record in records
     ]
     farthest = max((float(record.distance[-1]) for record in records if len(record.distance)), default=math.nan)
     return verdicts.alike((verdicts.grade(passed), f"‖V* − V^π‖ at the end at most {farthest:.1g}"))

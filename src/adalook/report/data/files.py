@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ import numpy as np
 
 from adalook.errors import FileError
 from adalook.storage.arrays import unpack_arrays
+from adalook.storage.documents import check_document, parse_json
+from adalook.storage.files import read_file
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class ResultFormat:
     """What to do where there is none."""
     make_again: str
     """What to do where files do not belong together."""
+    digested: bool = False
+    """Whether the JSON file holds a digest of itself."""
 
     def read_index(self, directory: Path, make_one: str = "") -> dict[str, Any]:
         """Return the JSON file that describes a result, if this version can read it."""
@@ -41,7 +44,7 @@ class ResultFormat:
                 got=f"{found[0]!r}, version {found[1]!r}",
                 remedy=self.make_one,
             )
-        return about
+        return check_document(about, path) if self.digested else about
 
     def read_object(
         self, path: Path, checksums: Mapping[str, object] | None = None, make_one: str = ""
@@ -51,8 +54,8 @@ class ResultFormat:
         if checksums is not None and path.name in checksums:
             self._verify(path, content, checksums)
         try:
-            found = json.loads(content)
-        except (ValueError, RecursionError) as error:
+            found = parse_json(content)
+        except ValueError as error:
             raise FileError(f"{path} is damaged", expected="JSON", got=error, remedy=self.make_one) from error
         if not isinstance(found, dict):
             got = type(found).__name__
@@ -67,7 +70,7 @@ class ResultFormat:
 
     def _read(self, path: Path, make_one: str = "") -> bytes:
         try:
-            return path.read_bytes()
+            return read_file(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileError(f"cannot read {path}", got=reason, remedy=make_one or self.make_one) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from adalook._arrays import FloatArray
 from adalook.errors import FileError
 from adalook.report.data import statistics
 from adalook.report.data.statistics import Estimate
+from adalook.storage.documents import parse_json
+from adalook.storage.files import read_file
 
 JsonDict = dict[str, Any]
 
@@ -145,7 +146,7 @@ class LearningData:
 def is_learning_results(directory: Path) -> bool:
     """Return whether a folder holds results of a learning experiment."""
     try:
-        return bool(json.loads((directory / "experiment.json").read_text())["format"] == FORMAT)
+        return bool(parse_json(read_file(directory / "experiment.json"))["format"] == FORMAT)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -164,7 +165,7 @@ def load_learning(directory: str | Path) -> LearningData:
         )
     try:
         return _gather(place, index)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise FileError(f"{place} holds damaged results", got=repr(error), remedy=MAKE_ONE) from error
 
 
@@ -222,7 +223,7 @@ def _style(about: JsonDict) -> AgentStyle:
 
 def _read(path: Path) -> JsonDict:
     try:
-        found = json.loads(path.read_bytes())
+        found = parse_json(read_file(path))
     except OSError as error:
         raise FileError(f"cannot read {path}", got=error.strerror or error, remedy=MAKE_ONE) from error
     except ValueError as error:

@@ -15,7 +15,7 @@ from adalook.errors import FileError
 from adalook.report.data.files import ResultFormat
 
 MAKE_ONE = "make one with: adalook solve SOURCE --out DIRECTORY"
-FORMAT = ResultFormat("solution", 1, "solution.json", MAKE_ONE, "save the solution again")
+FORMAT = ResultFormat("solution", 2, "solution.json", MAKE_ONE, "save the solution again", digested=True)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ line that cannot be read is damage, and an error.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ import numpy as np
 from adalook._arrays import FloatArray
 from adalook.errors import FileError
 from adalook.report.data.state_gallery import StateGallery
-from adalook.storage.files import file_error
+from adalook.storage.documents import parse_json
+from adalook.storage.files import file_error, read_file
 
 LOG, CLOCK = "log.jsonl", "clock.jsonl"
 AGENT, PRIOR = "agent", "prior"
@@ -192,13 +192,13 @@ def read_run_log(directory: Path) -> RunLog:
 def _read_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
     """Return every line with its number, and whether the last one is incomplete and left out."""
     try:
-        rows = path.read_bytes().splitlines(keepends=True)
+        rows = read_file(path).splitlines(keepends=True)
     except OSError as error:
         raise file_error("read", path, error) from error
     lines: list[tuple[int, dict[str, Any]]] = []
     for number, row in enumerate(rows, start=1):
         try:
-            line = json.loads(row)
+            line = parse_json(row)
         except ValueError as error:  # bytes that are no UTF-8 are a kind of it
             if number == len(rows):
                 return lines, True

@@ -6,7 +6,6 @@ Reads `search.json` and `search.npz`, which `adalook search --out` writes.
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,8 @@ from adalook._pictures import Pixels, state_image
 from adalook.errors import FileError
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
 from adalook.storage.arrays import unpack_arrays
-from adalook.storage.files import atomic_write
+from adalook.storage.documents import parse_json
+from adalook.storage.files import atomic_write, read_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,15 +45,15 @@ def draw_searches(directory: str | Path) -> Path:
 
 def _load(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
-        about = json.loads((place / "search.json").read_bytes())
+        about = parse_json(read_file(place / "search.json"))
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError("another format")
         path = place / "search.npz"
-        arrays = unpack_arrays(path.read_bytes(), path)
+        arrays = unpack_arrays(read_file(path), path)
         for number, search in enumerate(about["searches"]):
             if len(arrays[f"path_{number}"]) != len(search["path"]) or f"root_{number}" not in arrays:
                 raise ValueError(f"search {number} is not complete")
-    except (OSError, ValueError, KeyError, TypeError) as error:  # a FileError is an OSError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:  # a FileError is an OSError
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"cannot read the searches in {place}", got=reason, remedy=MAKE_ONE) from error
     return about, arrays

@@ -221,9 +221,10 @@ def _warning(solution: SavedSolution) -> str:
     error = float(np.maximum(solution.upper - solution.values, solution.values - solution.lower).max())
     status = solution.about["status"]
     near = max(NEAR_OPTIMUM * np.ptp(solution.values), ROUNDING * np.abs(solution.values).max())
-    if status == "CONVERGED" and error <= near:
+    ended = status in ("CONVERGED", "ROUNDING_LIMIT")
+    if ended and error <= near:
         return ""
-    why = "" if status == "CONVERGED" else f"The solve stopped before it was done ({solution.about['message']}). "
+    why = "" if ended else f"The solve stopped before it was done ({solution.about['message']}). "
     bound = f"only certified to be within {error:.3g} of it" if np.isfinite(error) else "not certified at all"
     return f"{why}V* is not known: the returned values are {bound}. Distances here are to these values, not to V*."
 

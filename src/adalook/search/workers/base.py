@@ -27,6 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import SimulatorError
 from adalook.simulators.base import Children, Observations, Simulator, State
 
 Handle = Any
@@ -61,8 +62,15 @@ class ExpansionBatch:
     """(n,); empty for leaves, which are then never merged"""
 
 
+class ExpansionTimeout(Exception):
+    """Raised by `expand` when children have not come until the deadline."""
+
+
 class Expander(ABC):
     """An object that steps the nodes of search trees and holds their states between levels."""
+
+    deadline: float = math.inf
+    """By `time.perf_counter`: the caller waits no longer. Expanders without processes of their own cannot keep it."""
 
     @abstractmethod
     def load_roots(self, states: Sequence[State]) -> Sequence[Handle]:
@@ -103,6 +111,44 @@ class Expander(ABC):
         self.close()
 
 
+MIN_GRACE_SECONDS, GRACE = 10.0, 10.0
+"""Without a first level there is no answer, so it may take ten times the budget more, or ten seconds."""
+
+
+class LevelDeadline:
+    """A context in which an expander is waited for until a deadline; `passed` tells whether it came too late.
+
+    Args:
+        expander: told how long it is waited for.
+        deadline: by `time.perf_counter`.
+        seconds: the budget that the deadline comes from; None without one.
+        first: whether this is a first level: that it does not come in time is an error.
+    """
+
+    def __init__(self, expander: Expander, deadline: float, seconds: float | None, *, first: bool) -> None:
+        self._expander, self._seconds, self._first = expander, seconds or 0.0, first
+        self._grace = max(MIN_GRACE_SECONDS, GRACE * self._seconds) if first else 0.0
+        self._deadline = deadline + self._grace
+        self.passed = False
+
+    def __enter__(self) -> LevelDeadline:
+        self._expander.deadline = self._deadline
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._expander.deadline = math.inf
+        self.passed = isinstance(error, ExpansionTimeout)
+        if self.passed and self._first:
+            raise SimulatorError(
+                "the simulator has not answered a first step",
+                expected=f"an answer within {self._seconds:g} s and a grace of {self._grace:g} s",
+                remedy="look at what hangs in its expand or step; al.check_simulator steps it in this process",
+            ) from None
+        return self.passed
+
+
 def make_expander(sim: Simulator, workers: int) -> Expander:
     """Return an expander with that many worker processes; 0 expands in this process."""
     if workers == 0:
@@ -140,6 +186,37 @@ def expand_seeded(
     return dataclasses.replace(children, states=after, keys=[sim.key(state) for state in after])
 
 
+def check_batch(batch: ExpansionBatch, num_actions: int, futures: int = 1) -> ExpansionBatch:
+    """Return children as they are, or raise `SimulatorError` unless rewards and observations are numbers.
+
+    NaN and infinity would win or lose every comparison in silence.
+    """
+    n = len(batch.positions)
+
+    def at(index: int) -> str:
+        node, action = divmod(int(batch.positions[index]) // futures, num_actions)
+        return f"action {action} in node {node} of the level"
+
+    rewards, terminated = np.asarray(batch.rewards), np.asarray(batch.terminated)
+    for name, array, kinds in (("rewards", rewards, "fiu"), ("terminated", terminated, "b")):
+        if array.shape != (n,) or array.dtype.kind not in kinds:
+            raise SimulatorError(
+                f"the simulator's expand gives wrong {name}",
+                expected=f"{'bools' if kinds == 'b' else 'floats'} ({n},)",
+                got=f"{array.dtype} {array.shape}",
+            )
+    finite = np.isfinite(rewards)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise SimulatorError(
+            f"the reward of {at(i)} is not finite", expected="a finite number", got=repr(float(rewards[i]))
+        )
+    if batch.observations.dtype.kind == "f" and not np.isfinite(batch.observations).all():
+        flat = np.isfinite(batch.observations).reshape(n, -1).all(axis=1)
+        raise SimulatorError(f"the observation after {at(int(np.argmin(flat)))} is not finite")
+    return batch
+
+
 class InProcessExpander(Expander):
     """An expander that steps nodes in this process; a handle is the state itself."""
 
@@ -167,7 +244,8 @@ class InProcessExpander(Expander):
             actions = (positions % count // futures).tolist()
             children = expand_seeded(self._sim, [nodes[i] for i in parents], actions, drawn, leaves, out)
             handles, keys = ((), ()) if leaves else (children.states, children.keys)
-            yield ExpansionBatch(positions, handles, out, children.rewards, children.terminated, keys)
+            batch = ExpansionBatch(positions, handles, out, children.rewards, children.terminated, keys)
+            yield check_batch(batch, self._sim.num_actions, futures)
 
     def keep(self, nodes: Sequence[Handle]) -> None:
         """Do nothing: states live as long as the trees refer to them."""

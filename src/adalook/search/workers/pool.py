@@ -16,6 +16,8 @@ import math
 import multiprocessing
 import os
 import sys
+import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -30,7 +32,14 @@ import numpy as np
 from adalook._arrays import IntArray
 from adalook._validation import integer
 from adalook.errors import AdalookError
-from adalook.search.workers.base import Expander, ExpansionBatch, NodeSeeds, batch_size
+from adalook.search.workers.base import (
+    Expander,
+    ExpansionBatch,
+    ExpansionTimeout,
+    NodeSeeds,
+    batch_size,
+    check_batch,
+)
 from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, run_worker, shared_rows
 from adalook.simulators.base import Simulator, State
 
@@ -43,6 +52,8 @@ PARTS, MIN_PART_SIZE = 8, 4
 IMBALANCE = 0.05
 """A share may be larger than the others by this fraction if that saves sending a state."""
 CLOSING_SECONDS = 5.0
+DRAIN_SECONDS = 2.0
+"""How long answers are waited for that nobody needs any more; after that workers are replaced."""
 
 
 class WorkerError(AdalookError, RuntimeError):
@@ -203,6 +214,9 @@ class WorkerPool(Expander):
                     self._feed(index, level, own_first)
         except GeneratorExit:  # the caller needs no more
             self._drain(running)
+        except ExpansionTimeout:  # a simulator that hangs does not end when it is asked to
+            _stop_all(self._workers, kill=True)
+            raise
         except BaseException:  # unread answers may be left in the pipes: the next search begins with new processes
             _stop_all(self._workers)
             raise
@@ -212,6 +226,9 @@ class WorkerPool(Expander):
         try:
             for index, tasks in enumerate(running):
                 for _ in tasks:
+                    if not self._workers[index].pipe.poll(DRAIN_SECONDS):
+                        _stop_all(self._workers, kill=True)
+                        return
                     if self._receive(index) is None:
                         break
         except WorkerError:  # the caller does not wait for that answer any more
@@ -274,12 +291,16 @@ class WorkerPool(Expander):
         handles = level.children[task.positions].tolist()
         if not level.leaves:
             self._workers[index].holds.update(handles)
-        return ExpansionBatch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
+        batch = ExpansionBatch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
+        return check_batch(batch, self._sim.num_actions, level.count // self._sim.num_actions)
 
     def _ready(self, running: list[deque[_Task]]) -> list[int]:
         """Wait for an answer; returns the workers that have one."""
         pipes: dict[Any, int] = {self._workers[i].pipe: i for i, tasks in enumerate(running) if tasks}
-        return sorted(pipes[pipe] for pipe in wait(list(pipes)))
+        ready = wait(list(pipes), None if math.isinf(self.deadline) else max(0.0, self.deadline - time.perf_counter()))
+        if not ready:
+            raise ExpansionTimeout
+        return sorted(pipes[pipe] for pipe in ready)
 
     def _start_missing(self) -> None:
         """Start the workers that do not run: all at first, and all again after a search has failed."""
@@ -293,7 +314,9 @@ class WorkerPool(Expander):
     def _start(self, index: int) -> _WorkerHandle:
         """Start one worker process."""
         ours, theirs = self._context.Pipe()
-        arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid())
+        # The kernel's signal comes when the thread that started a process ends, so only the main one can ask for it.
+        with_parent = threading.current_thread() is threading.main_thread()
+        arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid(), with_parent)
         process = self._context.Process(target=run_worker, args=arguments, daemon=True, name=f"adalook worker {index}")
         with _spawnable_main():
             process.start()
@@ -302,8 +325,11 @@ class WorkerPool(Expander):
 
     def _receive(self, index: int) -> Any:
         """Return the next answer of a worker, or None if it died; then another has taken its place."""
+        pipe = self._workers[index].pipe
         try:
-            answer = self._workers[index].pipe.recv()
+            if not math.isinf(self.deadline) and not pipe.poll(max(0.0, self.deadline - time.perf_counter())):
+                raise ExpansionTimeout
+            answer = pipe.recv()
         except (EOFError, OSError):
             self._replace(index)
             return None
@@ -399,9 +425,11 @@ def balanced_shares(holders: IntArray, count: int, num_actions: int) -> list[Int
     return np.split(positions, np.maximum.accumulate(cuts))
 
 
-def _stop_all(workers: list[_WorkerHandle]) -> None:
-    """End worker processes and empty the list."""
+def _stop_all(workers: list[_WorkerHandle], *, kill: bool = False) -> None:
+    """End worker processes, by force with `kill`, and empty the list."""
     for worker in workers:
+        if kill:
+            worker.process.kill()
         with contextlib.suppress(OSError):
             worker.pipe.close()  # all of them end at the same time
     for worker in workers:

@@ -8,8 +8,12 @@ so none of it can be left behind.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
+import sys
+import threading
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +31,9 @@ MAX_KEY_BYTES = 32
 """Longer keys are hashed (SHA-256) before they are sent."""
 PARENT_CHECK_SECONDS = 2.0
 """How often a worker checks that its parent lives: a forked sibling that holds the pipe would keep it open."""
+
+
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +100,17 @@ def shared_rows(memory: Any, sim: Simulator, rows: int) -> Observations:
     return np.frombuffer(memory, sim.observation_dtype, count=-1).reshape(2, rows, *sim.observation_shape)
 
 
-def run_worker(requests: Connection, sim: Simulator, memory: Any, rows: int, parent: int) -> None:
-    """Answer requests until the pipe ends; the entry point of a worker process."""
+def run_worker(
+    requests: Connection, sim: Simulator, memory: Any, rows: int, parent: int, with_parent: bool = False
+) -> None:
+    """Answer requests until the pipe ends; the entry point of a worker process.
+
+    It ends with its parent, however that dies: also while a simulator hangs, by a thread that watches, and, with
+    `with_parent`, by the kernel (Linux), which does not depend on Python's lock.
+    """
+    threading.Thread(target=_end_with, args=(parent,), daemon=True, name="adalook parent watch").start()
+    if with_parent:
+        _ask_kernel_to_end(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent ends the pipe
     with contextlib.suppress(EOFError, OSError), contextlib.closing(sim):
         states = _StateHolder(sim, shared_rows(memory, sim, rows))
@@ -106,6 +122,23 @@ def run_worker(requests: Connection, sim: Simulator, memory: Any, rows: int, par
                 answer = states.answer(request)
                 if answer is not None:
                     requests.send(answer)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is another."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)
+
+
+def _ask_kernel_to_end(parent: int) -> None:
+    """Let Linux kill this process when the thread that started it ends; elsewhere nothing happens."""
+    if not sys.platform.startswith("linux"):
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before
+            os._exit(1)
 
 
 class _StateHolder:

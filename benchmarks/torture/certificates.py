@@ -1,0 +1,122 @@
+"""Certificates against exact rationals: every method, forced ways, γ up to 1 − 1e-12, mixed scales, ties, denormals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+
+import numpy as np
+
+import adalook as al
+from adalook.planning.evaluation.functional import FunctionalGraph
+from benchmarks.torture.outcome import FOREIGN, HANG, MEMORY, REFUSED, Row, Scale, attempt
+from tests.exact import ExactMDP
+
+VIOLATED, UNCERTIFIED, HELD = "certificate violated", "converged, not certified", "held"
+BAD = frozenset({VIOLATED, UNCERTIFIED, FOREIGN, HANG, MEMORY, REFUSED})
+MODELS = 2_500
+"""Of each family, in the full torture."""
+METHODS: dict[str, Callable[[al.MDP], object]] = {
+    "Auto": lambda mdp: al.Auto(),
+    "PI": lambda mdp: al.PolicyIteration(),
+    "2-PI": lambda mdp: al.HPI(2),
+    "WLPI": lambda mdp: al.WLPI(),
+    "QLPI": lambda mdp: al.QLPI({2: 0.5, 3: 0.2}, np.zeros(mdp.num_states)),
+    "TLPI": lambda mdp: al.TLPI(mdp.discount**2 if mdp.discount else 0.5, np.zeros(mdp.num_states)),
+    "MPI": lambda mdp: al.ModifiedPolicyIteration(20),
+    "VI": lambda mdp: al.ValueIteration(),
+}
+LIMITED = {"MPI", "VI"}
+"""Methods that need 1/(1 − γ) passes by nature: they get a limit, and must not call it convergence."""
+
+
+def _model(rng: np.random.Generator, family: str) -> al.MDP:
+    """Return a small model of a family."""
+    states, actions = int(rng.integers(2, 6)), int(rng.integers(2, 4))
+    shape = (states, actions)
+    discount = float(rng.choice([0.0, 0.5, 0.9, 0.99, 0.999]))
+    rewards = rng.standard_normal(shape)
+    if family == "γ near 1":
+        discount = 1.0 - 10.0 ** -float(rng.integers(5, 13))
+    elif family == "mixed scales":
+        rewards *= 10.0 ** rng.integers(-14, 15, shape)
+    elif family == "ties":
+        rewards = rng.integers(-1, 2, shape).astype(float)
+        discount = float(rng.choice([0.5, 0.9, 1 - 1e-8]))
+    elif family == "denormals":
+        rewards *= 10.0 ** -float(rng.integers(270, 323))
+        discount = float(rng.choice([0.5, 0.9, 1 - 1e-7]))
+    elif family == "huge":
+        rewards *= 10.0 ** float(rng.integers(200, 288))
+    if rng.random() < 0.4:
+        return al.MDP(rewards, rng.integers(0, states, shape), discount)
+    weights = rng.exponential(size=(*shape, states)) * (rng.random((*shape, states)) < 0.7)
+    weights[..., 0] += weights.sum(axis=2) == 0.0
+    weights /= weights.sum(axis=2, keepdims=True)
+    mask = rng.random(shape) < 0.85
+    mask[:, 0] = True
+    return al.MDP(rewards, weights, discount, mask=mask)
+
+
+FAMILIES = ("ordinary", "γ near 1", "mixed scales", "ties", "denormals", "huge")
+
+
+@contextmanager
+def _without_pointers() -> Iterator[None]:
+    """Force the other ways to evaluate a policy: sweeps, in-place MPI, LU and BiCGSTAB."""
+    original = FunctionalGraph.solve
+
+    def solve(self: FunctionalGraph, policy: object, rewards: object = None) -> None:
+        return None
+
+    FunctionalGraph.solve = solve  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        FunctionalGraph.solve = original  # type: ignore[method-assign]
+
+
+def _judge(mdp: al.MDP, exact: ExactMDP, best: list[Fraction], sol: al.Solution, tolerance: float) -> tuple[str, str]:
+    """Compare a solution with the truth."""
+    own = exact.evaluate([int(action) for action in sol.policy])
+    loss = max(b - o for b, o in zip(best, own, strict=True))
+    bounds = zip(sol.lower.tolist(), best, sol.upper.tolist(), strict=True)
+    inside = all((low == -np.inf or low <= value) and (high == np.inf or value <= high) for low, value, high in bounds)
+    if not inside or (np.isfinite(sol.policy_loss) and loss > Fraction(sol.policy_loss)):
+        return VIOLATED, f"loss {float(loss):.3g}, certified {sol.policy_loss:.3g}"
+    if sol.converged and not (sol.policy_loss <= tolerance and loss <= Fraction(tolerance)):
+        return UNCERTIFIED, f"loss {float(loss):.3g}, certified {sol.policy_loss:.3g}, tolerance {tolerance:g}"
+    return HELD if sol.converged else f"held, {sol.status.value}", ""
+
+
+def rows(scale: Scale) -> list[Row]:
+    """Solve random models by every method, with every way to evaluate forced in turn."""
+    result = []
+    for number, family in enumerate(FAMILIES):
+        rng = np.random.default_rng([scale.seed, 1, number])
+        row = Row("certificates", family, BAD, "solves by 8 methods; CONVERGED must mean certified")
+        for _ in range(scale.count(MODELS)):
+            mdp = _model(rng, family)
+            exact = ExactMDP(mdp)
+            best = exact.solve([int(np.argmax(offered)) for offered in mdp.offered])
+            size = float(max(map(abs, best)))
+            tolerance = float(rng.choice([0.0, 1e-8, 1e-10 * size]))
+            forced = rng.random() < 0.5
+            for name, make in METHODS.items():
+                with _without_pointers() if forced else nullcontext():
+                    limit = 300 if name in LIMITED else 5_000
+                    outcome, what = attempt(
+                        lambda make=make, limit=limit, mdp=mdp, tolerance=tolerance: al.solve(
+                            mdp, make(mdp), tolerance=tolerance, max_iterations=limit
+                        ),
+                        lambda sol: SOLVED.append(sol) is None,
+                    )
+                if SOLVED:
+                    outcome, what = _judge(mdp, exact, best, SOLVED.pop(), tolerance)
+                row.add(outcome, f"{name}, discount {mdp.discount!r}, rewards {mdp.rewards.tolist()}: {what}")
+        result.append(row)
+    return result
+
+
+SOLVED: list[al.Solution] = []

@@ -1,0 +1,141 @@
+"""Hostile run directories: links, pipes, devices, foreign code and forged settings, as others might send them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import adalook as al
+from adalook.learning.runs.directory import RunDirectory, load_newest, read_run_config, write_run_config
+from adalook.learning.runs.loggers import JsonlLogger, TensorBoardLogger
+from adalook.learning.runs.options import RunOptions, read_options, write_options
+from adalook.learning.runs.run import load_agent, resume_run
+from adalook.storage.serializer import Segment
+from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, Row, Scale, attempt
+
+ESCAPED, IMPORTED = "wrote elsewhere", "imported code"
+BAD = frozenset({FOREIGN, HANG, MEMORY, ESCAPED, IMPORTED, DIFFERENT})
+FILES = ("config.json", "options.json", "lock", "log.jsonl", "clock.jsonl", "segments", "checkpoints", "tensorboard")
+ROUNDS = 10
+"""Of all directories, in the full torture."""
+
+
+def _make_run(place: Path) -> None:
+    """Make a sound run directory."""
+    with RunDirectory(place) as run:
+        run.save(3, {"agent": {"kind": "dqn", "weights": np.arange(9.0)}, "full": Segment(np.arange(50))})
+    config = {
+        "format": 5,
+        "agent": "dqn",
+        "env": "CartPole-v1",
+        "seed": 0,
+        "depth": 0,
+        "config": al.Config().to_plain(),
+    }
+    write_run_config(place, config)
+    write_options(place, RunOptions())
+
+
+def _use(place: Path) -> str:
+    """Do what resuming a run does with its directory, short of training."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read_run_config(place)
+        read_options(place)
+        with RunDirectory(place) as run:
+            run.load_newest()
+            write_options(place, RunOptions())
+            log = JsonlLogger(place)
+            log.load_state({"log": 0, "clock": 0})
+            log.close()
+            TensorBoardLogger(place / "tensorboard").close()
+            run.save(4, {"agent": {"kind": "dqn", "weights": np.arange(9.0)}, "full": Segment(np.arange(60))})
+        load_newest(place)
+    return "used"
+
+
+def _replace(target: Path, make: Callable[[Path], None]) -> None:
+    """Put something else in the place of a file or directory."""
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
+    else:
+        target.unlink(missing_ok=True)
+    make(target)
+
+
+def rows(scale: Scale) -> list[Row]:
+    """Use directories in which something is not what it seems."""
+    links = Row("run directories", "links, pipes and devices in place of files", BAD, "nothing outside may be touched")
+    code = Row("run directories", "code that config.json names", BAD, "refused unless the user names it again")
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        precious = base / "precious"
+        precious.mkdir()
+        (precious / "file").write_bytes(b"mine" * 100)
+        makers: dict[str, Callable[[Path], None]] = {
+            "a link to a file": lambda path: path.symlink_to(precious / "file"),
+            "a link to a directory": lambda path: path.symlink_to(precious),
+            "a link to nothing": lambda path: path.symlink_to(precious / "new"),
+            "a pipe": os.mkfifo,
+            "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+            "a link to itself": lambda path: path.symlink_to(path),
+            "a directory": lambda path: path.mkdir(),
+            "an empty file": lambda path: path.touch(),
+        }
+        for round_ in range(scale.count(ROUNDS)):
+            for target in FILES:
+                for what, make in makers.items():
+                    place = base / f"run-{round_}"
+                    shutil.rmtree(place, ignore_errors=True)
+                    _make_run(place)
+                    _replace(place / target, make)
+                    outcome, said = attempt(lambda place=place: _use(place), lambda done: done == "used")
+                    if sorted(os.listdir(precious)) != ["file"] or (precious / "file").read_bytes() != b"mine" * 100:
+                        outcome = ESCAPED
+                        shutil.rmtree(precious)
+                        precious.mkdir()
+                        (precious / "file").write_bytes(b"mine" * 100)
+                    links.add(outcome, f"{target} is {what}: {said}")
+        for round_ in range(scale.count(ROUNDS)):
+            module = f"torture_evil_{round_}"
+            (base / f"{module}.py").write_text("raise SystemExit('imported')\n")
+            sys.path.insert(0, str(base))
+            place = base / f"code-{round_}"
+            _make_run(place)
+            for env in (f"{module}:Evil-v0", f"{module}:", f"zoo:{module}", f"gym:{module}:x"):
+                content: Any = read_run_config(place)
+                write_run_config(place, dict(content) | {"env": env})
+                for use in (load_agent, lambda where: resume_run(where, steps=1)):
+                    outcome, said = attempt(lambda use=use, place=place: use(place))
+                    code.add(IMPORTED if module in sys.modules or "imported" in said else outcome, f"{env}: {said}")
+            sys.path.remove(str(base))
+    return [links, code, _swapped(scale)]
+
+
+def _swapped(scale: Scale) -> Row:
+    """Change settings in JSON by hand, without the digest: a run must not go on with them in silence."""
+    row = Row("run directories", "settings changed by hand", BAD, "the digest tells")
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name) / "run"
+        _make_run(place)
+        for file, read in (("config.json", read_run_config), ("options.json", read_options)):
+            whole = json.loads((place / file).read_text())
+            inner = whole["config"] if file == "config.json" else whole
+            for key in list(inner):
+                changed = json.loads(json.dumps(whole))
+                part = changed["config"] if file == "config.json" else changed
+                part[key] = 1 if part[key] != 1 else 2
+                (place / file).write_text(json.dumps(changed))
+                outcome, said = attempt(lambda read=read: read(place))
+                row.add(outcome, f"{file}: {key}: {said}")
+            (place / file).write_text(json.dumps(whole))
+    return row

@@ -1,0 +1,195 @@
+"""Policy iteration that goes on where float64 runs out of digits.
+
+A policy's values are found to about 32 digits by iterative refinement: the residual is computed in double-doubles, the
+correction by a solver in float64, as often as that helps. Actions are then compared row by row, each with its own error
+bound. Rewards are scaled by a power of two first, so that neither tiny nor huge ones leave the range of floats.
+
+A gain is taken at first only where it is certain to be one on V^π, so that no policy comes back; then, while the
+tolerance is not certified, wherever it is one on the values at hand, until a policy does come back.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from adalook._arrays import FloatArray, IntArray
+from adalook.planning.certificate import Certificate, from_bounds
+from adalook.planning.evaluation import functional, krylov, lu, sweeps
+from adalook.planning.precision import double_double as dd
+from adalook.planning.precision.ties import certain_ties
+
+if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
+
+SCALED_EXPONENT = 400
+"""The largest reward is scaled to about two to this power: room for 1e-300 beside it, and for values above."""
+MAX_CORRECTIONS = 12
+LU_MAX_WORK = 2e10
+"""Multiplications of a factorisation, some seconds; beyond it corrections are swept."""
+CORRECTION_SWEEPS = 20_000
+CORRECTION_SHARE = 1e-3
+"""A correction is good enough when it leaves this share of the residual."""
+MAX_TIES = 1_000_000
+"""Actions that may be as good as the policy's: more than this many are not looked into."""
+
+
+class RefinedPass(NamedTuple):
+    """One pass of refined policy iteration: a policy with its certificate, and the policy that follows."""
+
+    values: FloatArray  # (S,) of the policy, rounded to floats
+    policy: IntArray
+    certificate: Certificate
+    actions: IntArray
+    """(S,) the improved policy."""
+    changed: int
+    solver: str
+
+
+class Refinement:
+    """Evaluates and improves policies of one model in double-doubles, starting from any policy and values."""
+
+    def __init__(self, mdp: MDP, policy: IntArray, values: FloatArray) -> None:
+        self._mdp, self._policy = mdp, policy
+        self._exponent = 0
+        if mdp.largest_reward > 0.0:
+            self._exponent = SCALED_EXPONENT - math.frexp(mdp.largest_reward)[1]
+        self._rewards: FloatArray = np.ldexp(mdp.rewards, self._exponent)
+        rows = mdp.rows.num_rows
+        self._defects = dd.RowDefects(np.empty(rows), np.empty(rows), np.empty(rows))
+        dd.row_defects(mdp.arrays, *self._defects)
+        shared = mdp.rows.num_shared
+        self._shared = dd.Expectations(np.empty(shared), np.empty(shared), np.empty(shared))
+        start = np.ldexp(values, self._exponent) if np.isfinite(values).all() else np.zeros(mdp.num_states)
+        self._values = dd.RelativeValues(0.0, start, np.zeros(mdp.num_states))
+        self._functional = functional.FunctionalGraph(mdp)
+        self._seen: set[int] = set()
+        self._bold = False
+        self.finished = False
+        """Whether no further pass can gain anything."""
+
+    def run_pass(self, tolerance: float) -> RefinedPass:
+        """Evaluate the policy, certify it, and improve it unless the certificate reaches the tolerance."""
+        mdp, policy = self._mdp, self._policy
+        low, high, solver = self._evaluate(policy)
+        slow, fast = (float(part) for part in (mdp.contraction[1], mdp.contraction[0]))
+        # V^π − v lies between the two; their difference is what a comparison of actions may be off by.
+        least, most = min(0.0, low / slow, low / fast), max(0.0, high / slow, high / fast)
+        doubt = (most - least) * 1.000001 + dd.UNDERFLOW
+        undecided = np.empty((min(MAX_TIES, mdp.num_pairs), 2), np.int64)
+        actions, switched, doubtful, highest = self._improve(policy, 2.0 * doubt, doubt, undecided)
+        optimal = switched == 0 and doubtful <= len(undecided)
+        optimal = optimal and (doubtful == 0 or certain_ties(mdp, policy, undecided[:doubtful]))
+        certificate = self._certificate(low, highest, optimal)
+        enough = certificate.policy_loss <= tolerance
+        if not enough and (self._bold or switched == 0):
+            self._bold = True
+            actions, switched, _, _ = self._improve(policy, 0.0, doubt, undecided[:0])
+            mark = hash(actions.tobytes())
+            if mark in self._seen:
+                actions, switched = policy, 0
+            self._seen.add(mark)
+        self.finished = enough or switched == 0
+        self._policy = actions
+        return RefinedPass(certificate.values, policy, certificate, actions, switched, solver)
+
+    def _improve(
+        self, policy: IntArray, switch_tol: float, doubt: float, undecided: IntArray
+    ) -> tuple[IntArray, int, int, float]:
+        """Return (actions, states switched, actions undecided, upper bound on T v − v); see `dd.improve`."""
+        actions = np.empty_like(policy)
+        counts = dd.improve(*self._arguments(), policy, switch_tol, doubt, actions, undecided)
+        return actions, *counts
+
+    def _arguments(self) -> tuple[object, ...]:
+        """Return what kernels take."""
+        return self._mdp.arrays, self._rewards, self._defects, self._shared, self._values
+
+    def _evaluate(self, policy: IntArray) -> tuple[float, float, str]:
+        """Correct the values until that no longer helps; returns bounds on T_π v − v, and the solver's name."""
+        change = np.empty(self._mdp.num_states)
+        correction = _CorrectionSolver(self._mdp, policy, self._functional)
+        best, best_bounds, before = self._values, (-math.inf, math.inf), math.inf
+        for _ in range(MAX_CORRECTIONS):
+            dd.expectations(self._mdp.arrays, self._values.high, self._values.low, self._shared)
+            low, high, largest, error = dd.own_changes(*self._arguments(), policy, change)
+            if not high - low < best_bounds[1] - best_bounds[0]:
+                break
+            best, best_bounds = self._values, (low, high)
+            if largest <= error or largest > 0.5 * before:
+                break
+            before = largest
+            more = correction.solve(change / largest)
+            if more is None:
+                break
+            self._values = _recentred(self._values, more * largest)
+        self._values = best
+        dd.expectations(self._mdp.arrays, best.high, best.low, self._shared)
+        return *best_bounds, f"refined {correction.name}"
+
+    def _certificate(self, low: float, highest: float, optimal: bool) -> Certificate:
+        """Return the certificate of the policy, in the model's own scale."""
+        v = self._values
+        values: FloatArray = np.ldexp(v.common + v.high, -self._exponent)
+        scale = Fraction(2) ** -self._exponent
+        if not (math.isfinite(low) and math.isfinite(highest)):
+            return Certificate(values, -math.inf, math.inf, math.inf)
+        certificate = from_bounds(self._mdp, values, Fraction(low) * scale, Fraction(highest) * scale)
+        return Certificate(values, certificate.low, certificate.high, 0.0) if optimal else certificate
+
+
+def _recentred(v: dd.RelativeValues, more: FloatArray) -> dd.RelativeValues:
+    """Return v + more, with as much as possible in common."""
+    high, low = v.high.copy(), v.low.copy()
+    dd.add_floats(high, low, more, 0.0)
+    common = v.common + (0.5 * float(high.min()) + 0.5 * float(high.max()))
+    less, rest = dd.two_sum(v.common, -common)  # exactly what the states have to make up for
+    dd.add_floats(high, low, np.full(len(high), less), rest)
+    return dd.RelativeValues(common, high, low)
+
+
+class _CorrectionSolver:
+    """Solves x = b + γ P_π x in float64 for several b; a few digits are enough."""
+
+    def __init__(self, mdp: MDP, policy: IntArray, graph: functional.FunctionalGraph) -> None:
+        self._mdp, self._policy, self._graph = mdp, policy, graph
+        self._rows = sweeps.PolicyRows.of(mdp, policy)
+        self._factors: Any = None
+        self.name = "values"
+
+    def solve(self, b: FloatArray) -> FloatArray | None:
+        """Return x (S,), or None where no solver gets anywhere."""
+        solved = self._graph.solve(self._policy, b) if self._factors is None else None
+        if solved is not None:
+            self.name = functional.NAME
+        elif self._factorised():
+            self.name = lu.NAME
+            solved = self._factors.solve(b)
+        else:
+            solved = self._swept(b)
+        return solved if solved is not None and np.isfinite(solved).all() else None
+
+    def _factorised(self) -> bool:
+        """Return whether there is a factorisation, made when first asked for unless it would take too long."""
+        if self._factors is None:
+            from scipy.sparse.linalg import splu
+
+            width = lu.bandwidth(self._rows)
+            if self._mdp.num_states * float(width) ** 2 > LU_MAX_WORK:
+                return False
+            self._factors = splu(lu.policy_matrix(self._rows))
+        return True
+
+    def _swept(self, b: FloatArray) -> FloatArray | None:
+        """Sweep from zero with a constant shift or, where that is too slow, by BiCGSTAB."""
+        rows, entries = self._rows._replace(reward=b), sweeps.sweep_entries(self._mdp)
+        target = CORRECTION_SHARE * float(b.max() - b.min())
+        swept = sweeps.sweep(rows, np.zeros(len(b)), CORRECTION_SWEEPS, target, entries)
+        self.name = sweeps.NAME
+        if swept.span <= target:
+            return swept.values
+        self.name = krylov.NAME
+        return krylov.solve_by_bicgstab(rows, swept.values, CORRECTION_SHARE)[0]
