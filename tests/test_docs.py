@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -68,6 +70,20 @@ def test_python_answers_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     runner.run(session, out=said.append)
     assert not runner.summarize(verbose=False).failed, "".join(said)
+
+
+def test_notebooks_are_the_tutorials() -> None:
+    """`python docs/notebooks.py` writes them; the sessions themselves are run above."""
+    spec = importlib.util.spec_from_file_location("notebooks", REPOSITORY / "docs" / "notebooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    notebooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(notebooks)
+    written = {path.stem: path.read_text() for path in notebooks.NOTEBOOKS.glob("*.ipynb")}
+    assert written == {page.stem: notebooks.notebook(page.read_text()) for page in notebooks.pages()}
+    for text in written.values():
+        code = "\n".join(cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
+        compile(code, "notebook", "exec")
 
 
 def test_the_code_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

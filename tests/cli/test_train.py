@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from adalook._validation import field_help
 from adalook.cli.main import main
 from adalook.cli.train import ConfigFlags
 from adalook.learning.config import Config
+from adalook.learning.runs.callbacks import ProgressCallback
 from adalook.learning.runs.options import RunOptions
+from adalook.learning.training import Round
 from tests.learning.small import BREAKOUT
 
 SMALL = ["--buffer-transitions", "500", "--learning-starts-steps", "50", "--hidden-units", "8", "--no-tensorboard"]
@@ -163,6 +167,27 @@ def test_every_setting_has_a_help(kind: type) -> None:
 def test_every_setting_is_a_flag() -> None:
     flags = [field.name for group in vars(ConfigFlags()).values() for field in dataclasses.fields(group)]
     assert sorted(flags) == sorted(field.name for field in dataclasses.fields(Config))
+
+
+def test_the_printed_command_resumes_an_interrupted_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "a run"
+    report = ProgressCallback.__call__
+
+    def interrupt(self: ProgressCallback, done: Round) -> None:
+        report(self, done)
+        if done.step == 16:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(ProgressCallback, "__call__", interrupt)
+    words = ["train", "CartPole-v1", "--agent", "dqn", "--steps", "48", "--evaluation-episodes", "1", "--out", str(run)]
+    assert main(words) == 3
+    said = capsys.readouterr().out
+    command = shlex.split(said.partition("go on with ")[2])
+    assert command[0] == "adalook"
+    assert main(command[1:]) == 0
+    assert "48 steps in" in capsys.readouterr().out
 
 
 def test_several_seeds_and_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
