@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import adalook as al
 from adalook.errors import ArgumentError
 from adalook.planning.evaluation import acyclic, banded, elimination
-from adalook.planning.evaluation.chooser import WAYS, Race
+from adalook.planning.evaluation.base import PassOutcome
+from adalook.planning.evaluation.chooser import WAYS, Race, SweepTrial
 from adalook.planning.evaluation.sweeps import PolicyRows
 from adalook.planning.lookahead.levels import backup
 from tests.exact import naive_values, random_mdp
@@ -130,8 +131,6 @@ def test_what_falls_behind_gives_way():
     """In place is dropped when its measured rate says that factorisations end sooner, and taken up again likewise."""
     race = Race(al.zoo.gridworld(100, 100, discount=0.99), 1e-6)
     residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
-    from adalook.planning.evaluation.base import PassOutcome
-
     dear = 100.0 * race.backup_cost
     assert race.choose(dear, None)[0] == "in place"
     race.paid("in place", 10.0 * race.backup_cost)
@@ -140,6 +139,21 @@ def test_what_falls_behind_gives_way():
     way, reason = race.choose(dear, PassOutcome(residual, 5, 0.9e-3))
     assert way == "direct"
     assert "in place would take" in reason
+
+
+def test_sweeps_are_tried_and_go_on_only_if_they_are_faster():
+    residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
+    race = Race(al.zoo.gridworld(100, 100, discount=0.99), 1e-6)
+    race.paid("in place", 1.0)
+    race.left = 1e6
+    for loss, faster in ((1e-4, True), (0.999, False)):
+        trial = SweepTrial(1e-6)
+        assert not trial.won(PassOutcome(residual, 5, 1.0))
+        assert trial.begins(1.0, race)
+        for _ in range(4):
+            trial.paid(100.0)
+        assert trial.won(PassOutcome(residual, 5, loss)) == faster
+        assert not trial.begins(1.0, race), "it is tried once"
 
 
 def test_a_solution_explains_itself():

@@ -25,6 +25,10 @@ MAX_CORE = 0.5
 """Share of the states beyond which the core is no smaller problem."""
 
 
+LONG_ROWS = 64
+"""Models with more entries than this per (state, action) are not looked at: so dense a graph is hardly acyclic."""
+
+
 class Peeled(NamedTuple):
     """A model split into the states that no cycle leads to, and the rest."""
 
@@ -35,6 +39,8 @@ class Peeled(NamedTuple):
 def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     """Return the acyclic part of a model, or None where the core is more than a share `max_core` of the states."""
     n = mdp.num_states
+    if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
+        return None
     arrivals = np.zeros(n, np.int32)
     used = np.zeros(mdp.rows.num_rows, np.int32)
     _count_arrivals(mdp.arrays, used, arrivals)

@@ -50,11 +50,13 @@ MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
-ORDER_COST = 60.0
-"""Backups that finding a narrow order of the states costs, about, and the factorisation that needs none is worth."""
+ORDER_COST, ORDER_LEAST = 60.0, 3e6
+"""Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
 FIRST_BACKUPS = 60
 """Work in place, in backups, before its rate is judged."""
-FAIR_SHARE = 0.25
+TRIAL_PASSES = 4
+"""Passes of sweeps that are tried on a local model."""
+FAIR_SHARE = 0.5
 """Iteration in place is not given up before it has cost so much of what factorisations are predicted to cost."""
 SWITCH_FACTOR = 1.5
 """A way gives way to one that is predicted to be so much faster."""
@@ -191,6 +193,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """The loss when it last fell by a tenth, and the rounds it had taken."""
         self._direct = 0.0
         """Predicted nanoseconds of a factorisation."""
+        self._trial = SweepTrial(tolerance)
 
     @cached_property
     def _local(self) -> bool:
@@ -217,12 +220,9 @@ class AdaptiveEvaluation(ExactEvaluation):
                 return solution
         if self._way in DIRECT_WAYS:
             return self._direct_pass(policy, values, "as asked for")
-        if self._local:
+        if self._local and not self._trial.won(last):
             return self._local_pass(policy, values, last)
-        evaluation = self._some_sweeps(policy, values, last)
-        if self._eliminating is None:
-            self._eliminating = elimination.EliminatingBackups(self.mdp)
-        return evaluation._replace(last_backup=self._eliminating.backup(evaluation.values, policy))
+        return self._sweeps_pass(policy, values, last)
 
     def _stalled(self, last: PassOutcome) -> bool:
         """Return whether only rounding is left, or the loss has not fallen by a tenth for many rounds."""
@@ -249,6 +249,16 @@ class AdaptiveEvaluation(ExactEvaluation):
         forecast = Forecast(self._race.backup_cost * 1e-9, reason)
         return PolicyEvaluation(values, policy, acyclic.NAME, n, exact=False, backups=1, forecast=forecast)
 
+    def _sweeps_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+        """Sweep as often as the improvements to come are worth, then back up what may be the best."""
+        if self._eliminating is None:
+            self._eliminating = elimination.EliminatingBackups(self.mdp)
+        evaluation = self._some_sweeps(policy, values, last)
+        last_backup = self._eliminating.backup(evaluation.values, policy)
+        looked_at = self._eliminating.pairs / self.mdp.num_pairs
+        self._trial.paid(evaluation.swept * self._race.state_cost + looked_at * self._race.backup_cost)
+        return evaluation._replace(last_backup=last_backup)
+
     def _local_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Go on in place or by exact evaluation, whichever is predicted to end sooner."""
         race, mdp = self._race, self.mdp
@@ -256,6 +266,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         way, reason = race.choose(self._direct, last)
         if way == DIRECT:
             return self._direct_pass(policy, values, reason)
+        if last is not None and self._way is None and self._trial.begins(last.policy_loss, race):
+            return self._sweeps_pass(policy, values, last)
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
         work = race.work_allowed(self._direct)
         result = in_place.iterate_in_place(mdp, values, policy, self.tolerance, partial_span, work)
@@ -287,9 +299,10 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _direct_cost(self, rows: PolicyRows) -> float:
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
         banded_too = self._banded_cost(rows)
-        if banded_too <= ORDER_COST * self._race.backup_cost:
-            return banded_too  # finding an order for a sparse factorisation would cost as much
         if self._bandwidth is None:
+            order = max(ORDER_LEAST, ORDER_COST * self._race.backup_cost)
+            if banded_too <= order or self._race.spent(IN_PLACE) <= order:
+                return banded_too  # finding an order for a sparse factorisation would cost as much
             self._bandwidth = lu.bandwidth(rows)
         return min(banded_too, self._sparse_cost())
 
@@ -356,8 +369,47 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
 
 
 def sparse_cost(num_states: int, width: int) -> float:
-    """Return the nanoseconds of a sparse factorisation, about, from the bandwidth after reordering."""
-    return num_states * (1_000.0 + 8.0 * width + 0.02 * width * width)
+    """Return the nanoseconds of a sparse factorisation, about, from the bandwidth w after reordering.
+
+    Nested separators of size w cost w³: little on a grid, where w³ = S^1.5, and S² on a cube.
+    """
+    return num_states * (1_000.0 + 8.0 * width) + 3.0 * width**3
+
+
+class SweepTrial:
+    """Some passes of sweeps on a local model that iteration in place did not solve at once: the faster goes on."""
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._passes = TRIAL_PASSES
+        self._start = math.inf
+        self._cost = 0.0
+        self._rival = 0.0
+        """Predicted nanoseconds left in place."""
+        self._won = False
+
+    def begins(self, loss: float, race: Race) -> bool:
+        """Return whether to try sweeps now: once, unless in place is predicted to end soon."""
+        if self._passes < TRIAL_PASSES or race.left <= race.spent(IN_PLACE):
+            return False
+        self._start, self._rival = loss, race.left
+        return True
+
+    def paid(self, cost: float) -> None:
+        """Book a pass of sweeps."""
+        self._passes -= 1
+        self._cost += cost
+
+    def won(self, last: PassOutcome | None) -> bool:
+        """Return whether sweeps go on: during the trial, and after it if they are predicted to end sooner."""
+        if last is None or self._passes == TRIAL_PASSES:
+            return False
+        if self._passes == 0:
+            known = 0.0 < last.policy_loss < self._start
+            fell = math.log(self._start / last.policy_loss) if known else 0.0
+            to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
+            self._won = fell > 0.0 and self._cost * to_go / fell < self._rival
+        return self._won or self._passes > 0
 
 
 class Race:
@@ -380,7 +432,7 @@ class Race:
         self._passes = 0
         self._loss = math.inf
         self._paid = 0.0
-        self._left = math.inf
+        self.left = math.inf
         """Predicted nanoseconds left in place."""
         self._way = ""
 
@@ -396,11 +448,12 @@ class Race:
 
     def predicted(self, work: int) -> float:
         """Return the nanoseconds that a pass in place may take."""
-        return min(self._left, work * self.state_cost)
+        return min(self.left, work * self.state_cost)
 
     def work_allowed(self, direct: float) -> int:
         """Return the states to visit in place before the choice is made again."""
-        budget = max(FIRST_BACKUPS * self.backup_cost, min(self._direct_left(direct), self._spent[IN_PLACE]))
+        fair = FAIR_SHARE * self._direct_left(direct)
+        budget = max(FIRST_BACKUPS * self.backup_cost, fair, self._spent[IN_PLACE])
         return int(min(in_place.MAX_WORK, budget / self.state_cost))
 
     def _direct_left(self, direct: float) -> float:
@@ -422,17 +475,17 @@ class Race:
             known = 0.0 < last.policy_loss < self._loss < math.inf
             fell = math.log(self._loss / last.policy_loss) if known else 0.0
             to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-            self._left = self._paid * to_go / fell if fell > 0.0 else math.inf
+            self.left = self._paid * to_go / fell if fell > 0.0 else math.inf
         self._loss = last.policy_loss
         left = self._direct_left(direct)
-        slower = SWITCH_FACTOR * (left if self._way == IN_PLACE else self._left)
-        if self._way == IN_PLACE and slower < self._left and self._spent[IN_PLACE] >= FAIR_SHARE * left:
+        slower = SWITCH_FACTOR * (left if self._way == IN_PLACE else self.left)
+        if self._way == IN_PLACE and slower < self.left and self._spent[IN_PLACE] >= FAIR_SHARE * left:
             self._way = DIRECT
-            return DIRECT, f"in place would take {_seconds(self._left)} more, factorisations {_seconds(left)}"
+            return DIRECT, f"in place would take {_seconds(self.left)} more, factorisations {_seconds(left)}"
         if self._way == DIRECT and slower < left:
             self._way = IN_PLACE
-            return IN_PLACE, f"factorisations would take {_seconds(left)} more, in place {_seconds(self._left)}"
-        return self._way, f"still predicted to be the fastest: {_seconds(min(left, self._left))} more"
+            return IN_PLACE, f"factorisations would take {_seconds(left)} more, in place {_seconds(self.left)}"
+        return self._way, f"still predicted to be the fastest: {_seconds(min(left, self.left))} more"
 
 
 def _seconds(nanoseconds: float) -> str:
