@@ -17,7 +17,8 @@ from adalook.learning.training import idle_steps
 from adalook.simulators.base import Simulator
 
 Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]
-"""A function that is called with (number of the episode, observation, decision) for every decision."""
+"""A function that is called with (number of the episode, observation, decision) for every decision; one with a true
+attribute `needs_env` gets the live simulator as well, as `env=`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,8 @@ def _step(actor: Actor, playing: list[_Play], epsilon: float, watcher: Watcher |
     decisions = actor.decide([play.env for play in playing], observations, random_actions, seeds)
     for play, decision in zip(playing, decisions, strict=True):
         if watcher is not None:
-            watcher(play.number, play.observation, decision)
+            more = {"env": play.env} if getattr(watcher, "needs_env", False) else {}
+            watcher(play.number, play.observation, decision, **more)
         transition = play.env.step(decision.action)
         play.idle = idle_steps(play.idle, play.observation, transition)
         play.observation, play.episode_over = transition.observation, transition.episode_over

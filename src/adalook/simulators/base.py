@@ -185,6 +185,10 @@ class Simulator(ABC):
         """
         return self.expand(states, actions, out)
 
+    def render(self) -> np.ndarray[Any, Any] | None:
+        """Return a picture (height, width, 3) uint8 of the live env; None if there is none but what it observes."""
+        return None
+
     def action_masks(self, observations: Observations) -> BoolArray:
         """Return which actions (n, A) are offered where these are observed; for simulators that are `masked`."""
         return np.ones((len(observations), self.num_actions), bool)

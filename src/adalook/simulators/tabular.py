@@ -178,6 +178,21 @@ class TabularSimulator(Simulator):
             pairs, probabilities, Children(children, observations, rewards, self._terminal[successors], keys)
         )
 
+    def render(self) -> np.ndarray[Any, Any] | None:
+        """Return the grid with walls, goals, traps and the agent, for a model that has a layout."""
+        layout = self._mdp.layout
+        if layout is None:
+            return None
+        pixels = np.full((*layout.walls.shape, 3), 245, np.uint8)
+        pixels[layout.walls] = (70, 70, 70)
+        for cells, colour in ((layout.goals, (0, 158, 115)), (layout.traps, (213, 94, 0))):
+            for row, column in cells:
+                pixels[row, column] = colour
+        row, column = layout.cells[self._state.number].tolist()
+        if row >= 0:
+            pixels[row, column] = (0, 114, 178)
+        return pixels
+
     def key(self, state: TabularState) -> bytes:
         """Return what a state's future depends on: its number, and what it draws from if anything is drawn."""
         if self._mdp.deterministic:

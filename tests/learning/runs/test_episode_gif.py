@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import adalook as al
 from adalook.learning.acting import Decision
 from adalook.learning.agents.dqn import DQN
-from adalook.learning.runs.episode_gif import EpisodeGif
+from adalook.learning.runs.episode_gif import BAND, EpisodeGif
 from tests.learning.small import BREAKOUT, small_config
 
 
@@ -35,3 +36,27 @@ def test_a_gif_can_show_any_observation(shape: tuple[int, ...]) -> None:
     colours = {gif.frames[0].getpixel((115, gif.frames[0].size[1] - 18))}
     gif(0, np.zeros(shape, np.uint8), Decision(0, 0))
     assert gif.frames[1].getpixel((115, gif.frames[1].size[1] - 18)) not in colours
+
+
+def test_what_the_environment_renders_is_shown(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    gif = EpisodeGif(max_frames=3)
+    agent = al.DQN("CartPole-v1")
+    agent.evaluate(1, watcher=gif)
+    agent.sim.reset(seed=0)
+    assert agent.sim.render().shape == (400, 600, 3)
+    assert gif.frames[0].size == (600, 400 + BAND)
+    gif.save(tmp_path / "episode.gif")
+    agent.sim.expand([agent.sim.save()] * 2, [0, 1])  # rendering has left nothing in the env that cannot be copied
+
+
+def test_mazes_are_drawn_as_mazes() -> None:
+    mdp = al.zoo.maze(size=8, seed=0)
+    sim = al.make_simulator(mdp, start=0)
+    sim.reset(seed=0)
+    pixels = sim.render()
+    assert pixels.shape == (8, 8, 3)
+    row, column = mdp.layout.cells[0]
+    assert tuple(pixels[row, column]) == (0, 114, 178)
+    assert (pixels[mdp.layout.walls] == 70).all()
+    assert al.make_simulator(al.zoo.garnet(5, 2, 2)).render() is None

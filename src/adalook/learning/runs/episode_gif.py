@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from adalook._pictures import depth_colour, state_image
 from adalook.learning.acting import Decision
+from adalook.simulators.base import Simulator
 from adalook.storage.files import atomic_write
 
 MIN_SIDE = 320
@@ -31,10 +32,16 @@ class EpisodeGif:
         self._episode, self._max_frames = episode, max_frames
         self.frames: list[Image.Image] = []
 
-    def __call__(self, episode: int, observation: np.ndarray[Any, Any], decision: Decision) -> None:
-        """Record a decision; see `adalook.learning.evaluation.Watcher`."""
+    needs_env = True
+
+    def __call__(
+        self, episode: int, observation: np.ndarray[Any, Any], decision: Decision, env: Simulator | None = None
+    ) -> None:
+        """Record a decision; see `adalook.learning.evaluation.Watcher`. What the env renders is shown, if it does."""
         if episode == self._episode and len(self.frames) < self._max_frames:
-            self.frames.append(_with_depth(_picture(observation), decision.depth))
+            rendered = None if env is None else env.render()
+            picture = _picture(observation) if rendered is None else _enlarged(rendered)
+            self.frames.append(_with_depth(picture, decision.depth))
 
     def save(self, path: Path) -> None:
         """Write the frames as an animated GIF."""
@@ -50,6 +57,11 @@ def _picture(observation: np.ndarray[Any, Any]) -> Image.Image:
         canvas = Image.new("RGB", (MIN_SIDE, MIN_SIDE), "black")
         ImageDraw.Draw(canvas).text((12, 12), image, font=ImageFont.load_default(16))
         return canvas
+    return _enlarged(image)
+
+
+def _enlarged(image: np.ndarray[Any, Any]) -> Image.Image:
+    """Return pixels (height, width, 3) as a picture of at least `MIN_SIDE`."""
     height, width = image.shape[:2]
     scale = max(1, -(-MIN_SIDE // max(height, width)))
     return Image.fromarray(np.ascontiguousarray(image, np.uint8)).resize(

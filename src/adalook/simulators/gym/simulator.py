@@ -13,6 +13,7 @@ carry their transition tables, so their outcomes can be listed.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import os
@@ -29,6 +30,7 @@ from adalook.simulators.gym import spaces, validation
 from adalook.simulators.gym.snapshot import (
     AttributeTypes,
     Snapshot,
+    gymnasium_package,
     is_random,
     layers_of,
     read,
@@ -103,6 +105,7 @@ class GymSimulator(Simulator):
         self._elapsed = 0
         self._randomness: RandomStream | None = None
         self._unique = itertools.count()
+        self._rendered: Any = None
         self._not_in_key = render_only(self._live)
         self._attribute_types = AttributeTypes(self._live)
         validation.check_functions(self._live if isinstance(env, str) else env, self._name)
@@ -238,6 +241,20 @@ class GymSimulator(Simulator):
             children.append(child)
             keys.append(self.key(child))
         return Children(children, observations, rewards, terminated, keys)
+
+    def render(self) -> np.ndarray[Any, Any] | None:
+        """Return what the environment renders as "rgb_array", if it does; drawn by a copy, so that nothing changes."""
+        if "rgb_array" not in (self._live.metadata or {}).get("render_modes", ()):
+            return None
+        if self._rendered is None:
+            self._rendered = copy.deepcopy(self._tree)
+            self._rendered.unwrapped.render_mode = "rgb_array"
+        write(self._rendered, read(self._live, self._name))
+        try:
+            frame = self._rendered.render()
+        except gymnasium_package().error.DependencyNotInstalled:
+            return None
+        return None if frame is None else np.asarray(frame, np.uint8)
 
     def outcomes(self, states: Sequence[GymState], actions: Sequence[int]) -> Outcomes:
         """List all that `actions[i]` in `states[i]` can lead to, by the environment's own transition table."""
