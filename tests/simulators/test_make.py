@@ -120,6 +120,7 @@ def test_simulators_travel_to_other_processes_as_clones(name: str) -> None:
 
 def test_arguments_in_names_arrive() -> None:
     assert make_simulator("zoo:chain?n=4").num_states == 6
+    assert make_simulator("MinAtar/Breakout-v1?sticky=0.1").stochastic
     assert make_simulator("FrozenLake-v1?map_name=8x8").observation_space.n == 64
     assert make_simulator("tests.search.sims:Graph?num_actions=5").num_actions == 5
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from adalook.errors import ArgumentError
-from adalook.mdp.sources import literal, named_object, parse_source, source_name, zoo_model
+from adalook.mdp.sources import literal, named_object, parse_arguments, parse_source, source_name, zoo_model
 from adalook.simulators.base import Simulator
 
 
@@ -100,8 +100,8 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         if options:
             raise ArgumentError("a simulator that is made already takes no options", got=", ".join(options))
         return env
-    if isinstance(env, str) and _family(env) is None:
-        env, given = _named(env)
+    if isinstance(env, str):
+        env, given = _with_arguments(env) if _family(env) else _named(env)
         options = given | options
         if isinstance(env, Simulator):
             return make_simulator(env, **options)
@@ -135,6 +135,12 @@ def _is_factory(env: Any) -> bool:
     return callable(env) and not isinstance(env, type) and not hasattr(env, "step")
 
 
+def _with_arguments(text: str) -> tuple[str, dict[str, Any]]:
+    """Return an id without the arguments after its question mark, and these."""
+    name, _, query = text.partition("?")
+    return name, {key: literal(value) for key, value in parse_arguments(text, query).items()}
+
+
 def _named(text: str) -> tuple[Any, dict[str, Any]]:
     """Return the model or object that a name stands for, or Gymnasium's id and its arguments."""
     from adalook.mdp.model import MDP
@@ -152,7 +158,8 @@ def _named(text: str) -> tuple[Any, dict[str, Any]]:
 def named_problem(text: str) -> Any:
     """Return the model, environment or simulator that a name stands for, made once, to be asked about its spaces."""
     if (family := _family(text)) is not None:
-        return _load(family.entry_point)(text)
+        name, options = _with_arguments(text)
+        return _load(family.entry_point)(name, **options)
     found, options = _named(text)
     if not isinstance(found, str):
         return found
