@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.planning.evaluation import acyclic, banded, elimination
+from adalook.planning.evaluation import acyclic, banded, elimination, functional
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import WAYS, Race, SweepTrial
 from adalook.planning.evaluation.sweeps import PolicyRows
@@ -154,6 +154,14 @@ def test_sweeps_are_tried_and_go_on_only_if_they_are_faster():
             trial.paid(100.0)
         assert trial.won(PassOutcome(residual, 5, loss)) == faster
         assert not trial.begins(1.0, race), "it is tried once"
+
+
+def test_many_stochastic_actions_are_eliminated_rather_than_followed():
+    assert functional.suits(al.zoo.maze())
+    assert functional.suits(al.zoo.inventory(capacity=20))
+    assert not functional.suits(al.zoo.inventory(capacity=60))
+    certain = al.MDP(np.zeros((5, 40)), np.zeros((5, 40), int), 0.9)
+    assert functional.suits(certain)
 
 
 def test_a_solution_explains_itself():

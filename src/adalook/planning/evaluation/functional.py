@@ -30,9 +30,15 @@ SMALL_MODEL = 2_000
 """Entries of a model that is solved in no time, whatever its rows."""
 
 
+MANY_ACTIONS = 32
+"""Where states offer more actions than this, moves must be deterministic for the most part."""
+
+
 def suits(mdp: MDP) -> bool:
     """Return whether nearly all that a backup does is to follow pointers, so that wavefronts are cheap as well."""
     entries = len(mdp.rows.indices)
+    if mdp.num_actions > MANY_ACTIONS and 2 * np.count_nonzero(is_deterministic(mdp.codes)) < mdp.num_pairs:
+        return False  # backups that eliminate actions gain more
     return mdp.rows.num_shared == mdp.rows.num_rows <= MAX_LEAVES or entries <= max(SMALL_MODEL, mdp.num_pairs)
 
 

@@ -34,10 +34,10 @@ def solve_by_bicgstab(rows: PolicyRows, start: FloatArray, residual_tol: float) 
             if math.sqrt(_dot(residual, residual)) <= residual_tol:
                 break
             image = matrix @ direction
-            alpha = rho / _dot(shadow, image)
+            alpha = _ratio(rho, _dot(shadow, image))
             half = residual - alpha * image
             twice = matrix @ half
-            omega = _dot(twice, half) / _dot(twice, twice)
+            omega = _ratio(_dot(twice, half), _dot(twice, twice))
             products += 2
             if not (math.isfinite(alpha) and math.isfinite(omega)):  # a breakdown, or half is zero: nothing is left
                 step = alpha * direction
@@ -46,10 +46,15 @@ def solve_by_bicgstab(rows: PolicyRows, start: FloatArray, residual_tol: float) 
             values += alpha * direction + omega * half
             residual = half - omega * twice
             previous, rho = rho, _dot(shadow, residual)
-            direction = residual + (rho / previous) * (alpha / omega) * (direction - omega * image)
+            direction = residual + _ratio(rho, previous) * _ratio(alpha, omega) * (direction - omega * image)
     return (values if np.isfinite(values).all() else None), products
 
 
 def _dot(one: FloatArray, other: FloatArray) -> float:
     """Return the inner product, summed in pairs: one order of operations on any number of cores."""
     return float(np.add.reduce(one * other))
+
+
+def _ratio(top: float, bottom: float) -> float:
+    """Return top / bottom; not a number where that breaks down."""
+    return top / bottom if bottom else math.nan
