@@ -21,6 +21,7 @@ include_patterns = [
     "results/*/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
 ]
 exclude_patterns = [".venv", "build", "src", "tests", "benchmarks", "demo", "report", "**/.*"]
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
