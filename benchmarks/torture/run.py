@@ -42,6 +42,9 @@ def page(results: dict[str, Any]) -> str:
         )
     total, bad = (sum(row[key] for row in rows) for key in ("tried", "bad"))
     lines += [f"| **all** | | **{total:,}** | **{bad:,}** | | |", ""]
+    missing = [area for area in AREAS if area not in factors]
+    if missing:
+        lines += [f"Not part of this run, for want of processor time: {', '.join(missing)}.", ""]
     for row in rows:
         if row["examples"]:
             lines += [
