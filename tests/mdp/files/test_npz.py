@@ -75,7 +75,7 @@ LAYOUT = {"moves": [], "start": None, "action_names": []}
     ("changes", "message"),
     [
         ({"format": "other"}, "not a model file of adalook"),
-        ({"version": 2}, "newer adalook"),
+        ({"version": 3}, "newer adalook"),
         ({"discount": (1.5).hex()}, "discount is out of range"),
         ({"discount": "nan"}, "discount is out of range"),
         ({"discount": 0.9}, "hexadecimal"),
