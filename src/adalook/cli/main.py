@@ -18,6 +18,7 @@ import tyro
 
 from adalook.cli.demo import DemoCommand
 from adalook.cli.evaluate import EvaluateCommand
+from adalook.cli.export import ExportCommand
 from adalook.cli.report import ReportCommand
 from adalook.cli.reproduce import ReproduceCommand
 from adalook.cli.search import SearchCommand
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "report": ReportCommand,
     "train": TrainCommand,
     "evaluate": EvaluateCommand,
+    "export": ExportCommand,
     "search": SearchCommand,
 }
 

@@ -22,7 +22,7 @@ class ReproduceCommand:
     Exit code 0: done; 2: wrong arguments or files; 130: stopped by Ctrl-C, with everything finished so far kept.
 
     Example: adalook reproduce maze --workers 2
-    Example: adalook reproduce minatar --games Breakout --agents depth0 ql --seeds 1 --seconds 60
+    Example: adalook reproduce minatar --games Breakout --agents depth0 ql --seeds 1 --seconds 60 --out short
     """
 
     experiment: Annotated[Literal["chain", "maze", "sweep", "all", "minatar", "atari"], tyro.conf.Positional]
@@ -35,7 +35,7 @@ class ReproduceCommand:
     other Atari game will do."""
     agents: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[AGENT …]")] = ()
     """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3, and
-    the ablations search-alone, even, taken-action, no-real-steps, clipped, skip4 and depth0-ours."""
+    the ablations one-head, search-alone, even, taken-action, no-real-steps, clipped, skip4 and depth0-ours."""
     seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Learning: processor time for each run; without it 240 on MinAtar, 1200 on Atari."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")

@@ -39,11 +39,13 @@ from adalook.learning.runs.directory import (
     CONFIG_FILE,
     CONFIG_FORMAT,
     Checkpoint,
+    RunConfig,
     RunDirectory,
     load_newest,
     read_run_config,
     write_run_config,
 )
+from adalook.learning.runs.export import is_exported_agent, read_exported_agent, write_exported_agent
 from adalook.learning.training import EnvPool, Round, Trainer
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import live_simulator, make_simulator, problem_name
@@ -366,23 +368,40 @@ class Agent(ABC):
                 raise FileError(f"{directory} holds the run of another agent", remedy="choose another directory")
             run.save(self.step, {"agent": self.state()})
 
-    @classmethod
-    def load(cls, directory: Path | str, env: Any = None) -> Self:
-        """Return the agent of a run, as its newest checkpoint has it.
+    def export(self, directory: Path | str, **about: Any) -> None:
+        """Write what it acts by into a folder that is small enough to ship; `load` reads it, training cannot go on.
 
         Args:
-            directory: of the run.
+            directory: made unless it exists.
+            about: what its card says beside settings and digests, such as scores, as JSON can hold it.
+        """
+        write_exported_agent(Path(directory), self.run_config(), self.policy_state(), about)
+
+    @classmethod
+    def load(cls, directory: Path | str, env: Any = None) -> Self:
+        """Return the agent of a run, as its newest checkpoint has it, or an exported agent.
+
+        Args:
+            directory: of the run or of the export.
             env: needed if the environment has no name, such as an al.MDP.
         """
-        run_config = read_run_config(Path(directory))
+        run_config, policy = read_run_or_export(Path(directory))
         if run_config["agent"] != cls.kind:
             raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=run_config["agent"])
         agent = cls.from_run_config(run_config, env)
+        if policy is not None:
+            agent.load_policy(policy)
+            return agent
         newest = load_newest(Path(directory))
         if newest is None:
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
         agent.restore(newest)
         return agent
+
+
+def read_run_or_export(directory: Path) -> tuple[RunConfig, dict[str, Any] | None]:
+    """Return the run config in a folder, with the policy if it is an exported agent, None if it is a run."""
+    return read_exported_agent(directory) if is_exported_agent(directory) else (read_run_config(directory), None)
 
 
 def _watching(

@@ -23,7 +23,7 @@ import numpy as np
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.agents.base import Agent
+from adalook.learning.agents.base import Agent, read_run_or_export
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.evaluation import Evaluation
@@ -68,8 +68,9 @@ class RunResult:
 
 
 def load_agent(directory: Path | str, env: Any = None) -> Agent:
-    """Load the agent of a run, of whatever class, from its newest checkpoint."""
-    return _agent_class(read_run_config(Path(directory))).load(directory, env)
+    """Load the agent of a run, of whatever class, from its newest checkpoint, or an exported agent."""
+    run_config, _ = read_run_or_export(Path(directory))
+    return _agent_class(run_config).load(directory, env)
 
 
 def start_run(directory: Path, agent: Agent) -> None:
