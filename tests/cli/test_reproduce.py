@@ -31,7 +31,7 @@ def test_chain_from_the_command_line(tmp_path, capsys):
         (["maze", "--seeds", "0"], "seeds is wrong"),
         (["maze", "--workers", "0"], "workers is wrong"),
         (["maze", "--address", "127.0.0.1:6379"], "Ray only"),
-        (["maze", "--engine", "abacus"], "invalid choice"),
+        (["maze", "--engine", "abacus"], "expected processes or ray"),
     ],
 )
 def test_wrong_arguments_take_one_line(arguments, words, capsys, tmp_path, monkeypatch):

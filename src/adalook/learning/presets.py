@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from adalook.learning.config import Config
-from adalook.simulators.make import named_problem
 
 Told = TypeVar("Told")
 
@@ -178,6 +177,8 @@ def num_discrete_states(env: Any) -> int | None:
 
 def _asked_of(name: str, question: Callable[[Any], Told]) -> Told | None:
     """Return the answer of an environment that is made to be asked: a name does not tell. None if it cannot be made."""
+    from adalook.simulators.make import named_problem  # which the flags of the command line do not wait for
+
     try:
         made = named_problem(name)
     except Exception:  # environments are anybody's code; `make_simulator` tells what is wrong with this one

@@ -182,10 +182,10 @@ def _claims(claims: Sequence[CheckedClaim]) -> str:
         for verdict in Verdict
         if any(claim.verdict is verdict for claim in claims)
     )
-    numbered = list(enumerate(claims, start=1))
+    in_order = list(enumerate(claims, start=1))
     rows, untested = (
         "\n".join(
-            _claim(number, claim) for number, claim in numbered if (claim.verdict is Verdict.NOT_TESTED) == folded
+            _claim(number, claim) for number, claim in in_order if (claim.verdict is Verdict.NOT_TESTED) == folded
         )
         for folded in (False, True)
     )
