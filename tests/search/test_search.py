@@ -138,7 +138,7 @@ def test_a_tree_that_terminates_early_changes_nothing_for_the_others(depth):
 def test_the_path_leads_to_the_value_and_to_the_leaf():
     sim = MinAtarSimulator("Asterix", sticky=0.2)
     for i, root in enumerate(roots_along(sim, 8, 11)):
-        result = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, seed=i)
+        result = search(sim, root, hashed_values, FixedDepth(3), discount=0.9, seed=i, samples=1)
         clone, total, terminated = sim.clone(), 0.0, False
         clone.restore(sim.reseed(root.state, i))
         for step, action in enumerate(result.path):

@@ -222,7 +222,7 @@ def queue(num_states: int = 100, num_actions: int = 5, discount: float = 0.99) -
 
     >>> import adalook as al
     >>> al.solve(al.zoo.queue(100)).policy[[0, 10, 50]]
-    array([0, 3, 4], dtype=int32)
+    array([0, 4, 4], dtype=int32)
     """
     n = integer(min=2).validate("num_states", num_states)
     speed = np.linspace(0.1, 0.5, integer(min=1).validate("num_actions", num_actions))

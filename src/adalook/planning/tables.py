@@ -136,8 +136,8 @@ def picture(mdp: MDP, policy: IntArray) -> str:
     >>> import adalook as al
     >>> mdp = al.zoo.gridworld(3, 4)
     >>> print(picture(mdp, al.solve(mdp).policy))
-    → → → ↓
-    → → → ↓
+    ↓ ↓ ✗ ✗
+    ↓ ↓ ↓ ↓
     → → → ★
     """
     layout = mdp.layout

@@ -140,7 +140,7 @@ class RolloutTrees:
     >>> trees = RolloutTrees(sim, Rollouts(nodes=30, length=12), discount=0.9)
     >>> result = trees.search([sim], lambda leaves, stage: np.zeros(len(leaves)), FixedDepth(1), seeds=[1])[0]
     >>> result.nodes, len(result.path)
-    (30, 12)
+    (24, 12)
     """
 
     def __init__(self, sim: Simulator, shape: Rollouts, discount: float) -> None:

@@ -133,7 +133,7 @@ def search(
     >>> _ = sim.reset(seed=0)
     >>> result = search(sim, Root.of(sim), lambda leaves, depth: np.zeros(len(leaves)), FixedDepth(3), discount=0.9)
     >>> result.depth, result.nodes, result.tree_nodes
-    (3, 10, 14)
+    (3, 6, 6)
     """
     return search_many(
         sim,

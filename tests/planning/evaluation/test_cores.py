@@ -17,7 +17,7 @@ def rows(mdp):
 large = rows(al.zoo.garnet(40_000, 2, 3, seed=1, discount=0.99))
 answers = [
     al.solve(al.zoo.garnet(250, 3, 8, seed=1, discount=0.9999), al.PolicyIteration()).values,
-    lu.solve_by_lu(rows(al.zoo.garnet(300, 2, 200, seed=1))),
+    lu.solve_by_lu(rows(al.zoo.garnet(300, 2, 200, seed=1)))[0],
     krylov.solve_by_bicgstab(large, np.zeros(40_000), 1e-6)[0],
 ]
 print([hashlib.sha256(np.ascontiguousarray(answer)).hexdigest() for answer in answers])

@@ -226,8 +226,6 @@ def test_report_of_a_folder_of_results_reports_all_of_them(
 ) -> None:
     for name in ("first", "second"):
         (tmp_path / name).symlink_to(results)
-    (tmp_path / "minatar").mkdir()
-    (tmp_path / "minatar" / "experiment.json").write_text('{"format": "adalook learning experiment"}')
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert f"{tmp_path / 'second'} holds the same experiment" in capsys.readouterr().err
 
