@@ -106,4 +106,4 @@ def test_shipped_agents_load_and_play(directory: Path) -> None:
 
 
 def test_agents_are_shipped() -> None:
-    assert {path.name for path in SHIPPED} >= {"minatar-breakout"}
+    assert {path.name for path in SHIPPED} >= {"minatar-asterix", "minatar-breakout"}
