@@ -82,7 +82,13 @@ def fair_config(mdp: al.MDP) -> Config:
     return dataclasses.replace(config_for(mdp), epsilon_end=1.0, max_episode_steps=10, buffer_transitions=1_000)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+IN_EVERY_RUN = ("dqn 0", "dqn 2", "qldqn", "qldqn, rollouts")
+"""Agents that are tried whenever tests run; the others only with the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.slow) for name in AGENTS]
+)
 def test_heads_approach_the_optimal_values_of_a_deterministic_model(name: str) -> None:
     mdp = corridor()
     agent: Agent = AGENTS[name](mdp, fair_config(mdp))

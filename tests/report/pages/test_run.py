@@ -60,6 +60,7 @@ def test_a_trained_run_has_curves_and_pictures_of_its_best_agent(trained: Path, 
     assert {f"{name}.{kind}" for name in ("learning", "loss", "states") for kind in ("svg", "png")} <= drawn
 
 
+@pytest.mark.slow
 def test_without_a_best_agent_the_newest_checkpoint_plays(trained: Path, tmp_path: Path) -> None:
     run = shutil.copytree(trained, tmp_path / "run")
     shutil.rmtree(run / "best")
@@ -122,6 +123,7 @@ def test_the_page_is_whole_and_asks_for_nothing_from_elsewhere(tmp_path: Path) -
         assert not address.startswith("#") or address[1:] in page.ids
 
 
+@pytest.mark.slow
 def test_several_runs_share_a_page_with_curves_by_env_and_a_section_each(tmp_path: Path) -> None:
     other = run_config("dqn", "MinAtar/Freeway-v1") | {"depth": 2}
     runs = [write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run")]
@@ -147,6 +149,7 @@ def test_a_torn_log_is_said_on_the_page_and_on_the_terminal(tmp_path: Path, caps
     assert "run: log.jsonl ends in half a line" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_with_reports_but_no_episode_yet_has_no_curve(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     lines = [line for line in (run / "log.jsonl").read_text().splitlines() if json.loads(line)["kind"] == "progress"]
