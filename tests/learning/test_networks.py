@@ -152,7 +152,7 @@ def test_a_network_is_added_by_one_class_and_one_line(monkeypatch: pytest.Monkey
 
 
 def test_an_unknown_network_is_refused_with_the_names_of_those_there_are() -> None:
-    with pytest.raises(ArgumentError, match="expected one of nature, minatar, mlp, table, got 'resnet'"):
+    with pytest.raises(ArgumentError, match="expected one of nature, compact, minatar, mlp, table, got 'resnet'"):
         small_config(network="resnet")
 
 
