@@ -19,6 +19,7 @@ from adalook.learning.config import Config
 from adalook.learning.presets import atari, config_for, minatar, tabular, vector
 from adalook.learning.runs.directory import CONFIG_FILE, read_run_config
 from adalook.learning.runs.run import load_agent
+from adalook.simulators.base import Simulator
 from adalook.storage.documents import with_digest
 
 PRESETS = [atari(), minatar(), tabular(), vector()]
