@@ -31,7 +31,13 @@ OPTIONS = RunOptions(
     tensorboard=False,
 )
 LAST_STEP = 900
-ATARI = {"num_envs": 2, "learning_starts_steps": 16, "update_period_steps": 8, "ranked_transitions": 8}
+ATARI = {
+    "num_envs": 2,
+    "max_episode_steps": 40,
+    "learning_starts_steps": 16,
+    "update_period_steps": 8,
+    "ranked_transitions": 8,
+}
 
 
 def random_stops(count: int, last: int, seed: int) -> list[int]:
