@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.errors import SimulatorError
 
 State = Any
 """A saved state: opaque, never changed once made, valid for as long as somebody holds it."""
@@ -198,7 +199,11 @@ class Simulator(ABC):
 
         For simulators with `lists_outcomes`, such as those of tabular models; the live env is left alone.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not list outcomes")
+        raise SimulatorError(
+            f"{type(self).__name__} does not list the outcomes of an action",
+            expected="outcomes(states, actions), since lists_outcomes is set",
+            remedy="write that method, or leave lists_outcomes False: the search then draws futures",
+        )
 
     def key(self, state: State) -> bytes:
         """Return bytes that are equal only for states with equal observations and futures; `pack`'s are."""
