@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,38 @@ def test_tensorboard_has_cleanrl_names(tmp_path: Path) -> None:
     assert expected | {"depth/share_1", "distance/depth_1_quantile_0.5"} <= names
     assert [event.value for event in events.Scalars("charts/SPS")] == [4.0]
     assert [event.step for event in events.Scalars("charts/episodic_return")] == [8, 16]
+
+
+@pytest.mark.parametrize("clock", [lambda session: 1e9, lambda session: 1e9 - session], ids=["one second", "set back"])
+def test_tensorboard_reads_the_sessions_of_a_run_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Callable[[int], float]
+) -> None:
+    """It reads files by name: neither twelve sessions in one second nor a clock set back change the order."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for session in range(12):
+        monkeypatch.setattr(time, "time", lambda session=session: clock(session))
+        board = TensorBoardLogger(tmp_path, first_step=session)
+        for step in (session + 1, session + 2):  # the second is written again by the next session
+            board.episode(step, Episode(float(session), 1), "agent")
+        board.close()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    seen = [(event.step, event.value) for event in events.Scalars("charts/episodic_return")]
+    assert seen == [(session + 1, session) for session in range(12)] + [(13, 11)]
+
+
+def test_events_that_cannot_be_written_are_said_by_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    full = open("/dev/full", "ab")  # noqa: SIM115 - takes all, until it is flushed
+    monkeypatch.setattr("adalook.learning.runs.loggers.open_to_append", lambda path: full)
+    board = TensorBoardLogger(tmp_path)
+    with pytest.raises(FileError, match="No space left on device"):
+        ProgressCallback([board], period_steps=8)(round_of(8))
+    with pytest.raises(FileError, match="No space left on device"):
+        board.close()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_progress_bar_says_how_far_it_is() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -159,25 +159,31 @@ class TensorBoardLogger:
         events.add_speed(step, summary.seconds)
         for name, value in scalars(summary).items():
             events.add(name, value, step)
+        events.flush()
 
     def evaluation(self, step: int, evaluation: Evaluation) -> None:
         self._phases["agent"].add("evaluation/mean_score", evaluation.mean, step)
+        self._phases["agent"].flush()
 
     def close(self) -> None:
-        for events in self._phases.values():
-            events.close()
+        with ExitStack() as stack:
+            for events in self._phases.values():
+                stack.callback(events.close)
 
 
 class _Events:
-    """The event file of one phase, opened at its first event."""
+    """The event file of one phase, opened at its first event.
+
+    The records are written here and not by TensorBoard's own writer: its files are named by the second, the process
+    and a counter, which sorts `.10` before `.9`, and it writes in a thread whose errors nobody sees.
+    """
 
     def __init__(self, directory: Path, first_step: int) -> None:
-        tensorboard = import_extra(
-            "torch.utils.tensorboard", extra="learn", purpose="logging for TensorBoard", package="tensorboard"
-        )
-        # Events after `first_step` are hidden; those of that very step stay.
-        self._open: Callable[[], Any] = partial(tensorboard.SummaryWriter, str(directory), purge_step=first_step + 1)
-        self._directory, self._writer = directory, cast("Any", None)
+        tensorboard = partial(import_extra, extra="learn", purpose="logging for TensorBoard", package="tensorboard")
+        self._proto = tensorboard("tensorboard.compat.proto.event_pb2")
+        self._summary = tensorboard("tensorboard.compat.proto.summary_pb2").Summary
+        self._record_writer = tensorboard("tensorboard.summary.writer.record_writer").RecordWriter
+        self._directory, self._first_step, self._records = directory, first_step, cast("Any", None)
         self._before: tuple[int, float] | None = None
 
     def add(self, name: str, value: float | None, step: int) -> None:
@@ -185,10 +191,9 @@ class _Events:
         if value is None:
             return
         try:
-            if self._writer is None:
-                self._writer = self._open()
-                _silence_writer_threads()
-            self._writer.add_scalar(name, value, step)
+            if self._records is None:
+                self._open()
+            self._write(step, summary=self._summary(value=[self._summary.Value(tag=name, simple_value=value)]))
         except OSError as error:
             raise file_error("write", self._directory, error) from error
 
@@ -198,26 +203,38 @@ class _Events:
             self.add("charts/SPS", (step - self._before[0]) / (seconds - self._before[1]), step)
         self._before = step, seconds
 
-    def close(self) -> None:
-        if self._writer is not None:
+    def flush(self) -> None:
+        """Let TensorBoard see what was written."""
+        if self._records is not None:
             try:
-                self._writer.close()
+                self._records.flush()
             except OSError as error:
                 raise file_error("write", self._directory, error) from error
 
+    def close(self) -> None:
+        if self._records is not None:
+            try:
+                self._records.close()
+            except OSError as error:
+                raise file_error("write", self._directory, error) from error
 
-def _silence_writer_threads() -> None:
-    """Keep TensorBoard's threads from printing tracebacks: what stops one is raised again by the next `add`."""
-    previous = threading.excepthook
-    if getattr(previous, "for_tensorboard", False):
-        return
+    def _open(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._records = self._record_writer(open_to_append(_next_event_file(self._directory)))
+        self._write(0, file_version="brain.Event:2")
+        # The start of a session hides the events from its step on; those of `first_step` itself stay.
+        start = self._proto.SessionLog(status=self._proto.SessionLog.START)
+        self._write(self._first_step + 1, session_log=start)
 
-    def hook(arguments: threading.ExceptHookArgs) -> None:
-        if not type(arguments.thread).__module__.startswith("tensorboard."):
-            previous(arguments)
+    def _write(self, step: int, **content: Any) -> None:
+        self._records.write(self._proto.Event(wall_time=time.time(), step=step, **content).SerializeToString())
 
-    hook.for_tensorboard = True  # type: ignore[attr-defined]
-    threading.excepthook = hook
+
+def _next_event_file(directory: Path) -> Path:
+    """Return a path that sorts behind all event files of a directory: TensorBoard reads them by name."""
+    names = (re.match(r"events\.out\.tfevents\.(\d{10})\.", path.name) for path in directory.iterdir())
+    seconds = max([int(time.time()), *(int(name[1]) + 1 for name in names if name)])
+    return directory / f"events.out.tfevents.{seconds:010d}.adalook"
 
 
 def scalars(summary: ProgressSummary) -> dict[str, float]:
