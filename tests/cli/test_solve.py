@@ -87,6 +87,14 @@ def test_reaching_a_limit_is_exit_code_3(capsys: pytest.CaptureFixture[str]) -> 
     assert (code, about["status"]) == (3, "TIME_LIMIT")
 
 
+def test_the_same_command_goes_on_from_its_checkpoint(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = str(tmp_path / "maze.ckpt")
+    arguments = ("zoo:maze", "--method", "vi", "--max-iterations", "2", "--checkpoint", file)
+    assert [answer(capsys, *arguments)[1]["passes"] for _ in range(3)] == [2, 4, 6]
+    assert main(["solve", "zoo:maze?seed=1", *arguments[1:]]) == 2
+    assert "another model" in capsys.readouterr().err
+
+
 def test_files_are_sources(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = str(tmp_path / "maze.npz")
     al.zoo.maze(size=12).save(path)

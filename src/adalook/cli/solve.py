@@ -48,6 +48,9 @@ class SolveCommand:
     """Stop after this many passes."""
     max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Stop after the first pass that ends later than this."""
+    checkpoint: Annotated[Path | None, optional(Path, "FILE")] = None
+    """Write values and policy to this file every minute or so, and go on from it if it is there: the same command goes
+    on with a solve that was killed or stopped by a limit. A file of another model, method or tolerance is refused."""
     out: Annotated[Path | None, optional(Path, "DIR")] = None
     """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
     report: bool = False
@@ -83,6 +86,7 @@ class SolveCommand:
             tolerance=self.tolerance,
             max_iterations=self.max_iterations,
             max_seconds=self.max_seconds,
+            checkpoint=self.checkpoint,
             progress=self.progress and sys.stderr.isatty(),
         )
         files: list[Path] = []

@@ -137,7 +137,7 @@ class Solution:
     certificate_seconds: float
     """How much of `seconds` went into the certificate."""
     passes: int = 0
-    """Passes through the loop."""
+    """Passes through the loop, with those before the checkpoint that it went on from."""
     omitted: Queries | None = field(default=None, repr=False)
     """The queries of passes that the trace does not hold, if there are such."""
 
@@ -199,10 +199,13 @@ class Solution:
         """
         lines = [f"{self.method} on {len(self.values):,} states: {self.status.value}, {self.message}"]
         first = 0
+        earlier = max(0, self.passes - len(self.trace)) if self.omitted is None else 0
+        if earlier:
+            lines.append(f"  went on from a checkpoint of pass {earlier:,}")
         for last, item in enumerate(self.trace):
             following = self.trace[last + 1] if last + 1 < len(self.trace) else None
             if following is None or _kind(following) != _kind(item):
-                lines.append(_tell(self.trace[first : last + 1], first + 1))
+                lines.append(_tell(self.trace[first : last + 1], earlier + first + 1))
                 first = last + 1
         return "\n".join(lines)
 

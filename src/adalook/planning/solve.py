@@ -16,6 +16,7 @@ import signal
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field, replace
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
@@ -38,6 +39,7 @@ from adalook.planning.rules.base import Method, Step
 from adalook.planning.solution import Answer, Iteration, Solution, Status
 
 if TYPE_CHECKING:
+    from adalook.planning.checkpoint import Saved
     from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
     from adalook.planning.precision.refinement import RefinedPass, Refinement
 
@@ -67,6 +69,7 @@ def solve(
     progress: bool = False,
     on_iteration: Callable[[Iteration], None] | None = None,
     keep_states: bool | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Solution: ...
 
 
@@ -86,6 +89,7 @@ def solve(
     progress: bool = False,
     on_iteration: Callable[[Iteration], None] | None = None,
     keep_states: bool | None = None,
+    checkpoint: str | Path | None = None,
     horizon: int | None = None,
     terminal_values: Any = None,
 ) -> Solution | FiniteHorizonSolution:
@@ -103,6 +107,9 @@ def solve(
         progress: show a live line on the terminal.
         on_iteration: called with each Iteration, arrays included, as it ends.
         keep_states: keep values, policy and depth of every pass in the trace; by default while they fit in 256 MiB.
+        checkpoint: a file to which values and policy are written every minute or so, between passes, and at the end.
+            If it exists, the solve goes on from there, whatever the initial policy and values; it is refused if it
+            belongs to another model, method or tolerance.
 
         horizon: number of steps, after which nothing more is paid. The answer is a `FiniteHorizonSolution`, whose
             policy depends on time; neither method nor tolerance has a meaning then.
@@ -119,7 +126,7 @@ def solve(
     """
     began = perf_counter()
     if horizon is not None or terminal_values is not None:
-        return _with_horizon(mdp, method, horizon, terminal_values)
+        return _with_horizon(mdp, method, horizon, terminal_values, checkpoint)
     method = Auto() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     keep_states = optional(boolean).validate("keep_states", keep_states)
@@ -137,12 +144,22 @@ def solve(
             progress=progress,
             on_iteration=on_iteration,
             keep_states=keep_states,
+            checkpoint=checkpoint,
         )
-    start = _starting_point(mdp, initial_policy, initial_values)
+    file, saved = None, None
+    if checkpoint is not None:
+        from adalook.planning.checkpoint import SolveCheckpoint
+
+        file = SolveCheckpoint(checkpoint, mdp, method, float(tolerance))
+        saved = file.read()
+    start = _starting_point(mdp, initial_policy, initial_values) if saved is None else Start(saved.policy, saved.values)
     line = ProgressLine(f"{method.name} on {mdp.num_states:,} states") if progress else None
     interrupt = SignalGuard((signal.SIGINT,), listen=False)
     with line or nullcontext(), interrupt:
         loop = _Loop(mdp, method, start, float(tolerance), keep_states, began)
+        if saved is not None:
+            loop.iterations, loop.earlier_passes = saved.iterations, saved.passes
+        del start, saved
         solution: Solution | None = None
         while solution is None:
             if loop.trace or mdp.num_pairs > QUICK_PAIRS:
@@ -161,17 +178,23 @@ def solve(
                 solution = loop.solution(Status.ITERATION_LIMIT, f"stopped after {passes}")
             elif max_seconds is not None and loop.seconds >= max_seconds:
                 solution = loop.solution(Status.TIME_LIMIT, f"stopped after {loop.seconds:.3g} s")
+            if file is not None and (solution is not None or file.due):
+                file.write(loop.saved())
     if interrupt and solution.status is not Status.INTERRUPTED:
         interrupt.raise_received()  # it came too late to stop this solve, but must not get lost
     return solution
 
 
-def _with_horizon(mdp: MDP, method: Method | None, horizon: int | None, terminal_values: Any) -> FiniteHorizonSolution:
+def _with_horizon(
+    mdp: MDP, method: Method | None, horizon: int | None, terminal_values: Any, checkpoint: Any
+) -> FiniteHorizonSolution:
     """Solve for a finite horizon, which no method has a say in."""
     from adalook.planning.objectives.finite_horizon import solve_finite_horizon
 
     if not isinstance(mdp, MDP):
         raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
+    if checkpoint is not None:
+        raise ArgumentError("a finite horizon takes no checkpoint", remedy="it is solved in one pass: leave it out")
     if method is not None or horizon is None:
         raise ArgumentError(
             "terminal_values need a horizon" if horizon is None else "a finite horizon takes no method",
@@ -228,6 +251,8 @@ class _Loop:
     trace: list[Iteration] = field(default_factory=list)
     iterations: int = 0
     passes: int = 0
+    earlier_passes: int = 0
+    """Those that a checkpoint tells of."""
     omitted: Queries | None = None
     """The queries of passes that the trace no longer holds."""
     done: Status | None = None
@@ -396,6 +421,12 @@ class _Loop:
             del self.trace[middle]
         return iteration
 
+    def saved(self) -> Saved:
+        """Return what a checkpoint keeps."""
+        from adalook.planning.checkpoint import Saved
+
+        return Saved(self.values, self.policy, self.earlier_passes + self.passes, self.iterations)
+
     def _certificate(self) -> Certificate:
         """Certify the best policy that float64 found."""
         best = self.best
@@ -428,7 +459,7 @@ class _Loop:
             tolerance=self.tolerance,
             iterations=self.iterations,
             trace=tuple(self.trace),
-            passes=self.passes,
+            passes=self.earlier_passes + self.passes,
             omitted=self.omitted,
             seconds=self.seconds,
             certificate_seconds=self.certificate_seconds,
