@@ -38,6 +38,11 @@ class ReproduceCommand:
     the ablations one-head, search-alone, even, taken-action, no-real-steps, clipped, skip4 and depth0-ours."""
     seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Learning: processor time for each run; without it 240 on MinAtar, 1200 on Atari."""
+    paper_scale: bool = False
+    """Atari in the paper's size, for days and a GPU: 10 million steps, 5 seeds, the Nature network and a prior of a
+    million steps, into DIR/atari-paper."""
+    keep_agents: bool = False
+    """Learning: export every trained agent to DIR/EXPERIMENT/agents, for adalook evaluate."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results")
     """Results go to DIR/chain, DIR/maze, …; pages and figures of learning experiments too."""
     workers: Annotated[int | None, optional(int, "N")] = None
@@ -67,10 +72,10 @@ def _run_planning(options: ReproduceCommand) -> int:
     from adalook.experiments.registry import chosen_engine, chosen_experiments
     from adalook.experiments.runner import reproduce
 
-    for name in ("games", "agents", "seconds"):
+    for name in ("games", "agents", "seconds", "paper_scale", "keep_agents"):
         if getattr(options, name):
             raise ArgumentError(
-                f"--{name} is for learning experiments",
+                f"--{name.replace('_', '-')} is for learning experiments",
                 got=options.experiment,
                 remedy=f"reproduce {' or '.join(LEARNING)}",
             )
@@ -88,7 +93,9 @@ def _run_learning(options: ReproduceCommand) -> int:
     from adalook.experiments.registry import chosen_engine, chosen_learning
     from adalook.report.pages.learning import run_in_words, write_learning_report
 
-    experiment = chosen_learning(options.experiment, options.games, options.agents, options.seeds, options.seconds)
+    experiment = chosen_learning(
+        options.experiment, options.games, options.agents, options.seeds, options.seconds, options.paper_scale
+    )
     engine = chosen_engine(options.engine, options.workers, options.address)
     directory = options.out / experiment.name
     bar = options.progress and sys.stderr.isatty()
@@ -97,6 +104,7 @@ def _run_learning(options: ReproduceCommand) -> int:
         directory,
         engine,
         fresh=options.fresh,
+        keep_agents=options.keep_agents,
         progress=bar,
         on_record=lambda record, left: print(f"{run_in_words(record)}; {left}", flush=True),
     )

@@ -3,6 +3,9 @@
 The paper's agents, DQN with trees of depth 0 to 3 and QL-DQN, have the usual rules: four frames a step and clipped
 rewards. All agents have the same small network, since twenty minutes are short, and episodes of at most 18,000 frames,
 five minutes of play. Evaluations end after a fixed number of simulated steps, too: deep trees are slow.
+
+`PAPER_SCALE` is the experiment in the paper's size, for a GPU and days: 10 million steps, 5 seeds, the Nature network,
+and a prior of a million steps.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import dataclasses
 
 from adalook.experiments.learning.suite import Game, Suite
 from adalook.learning.config import Config
-from adalook.learning.presets import atari_fast
+from adalook.learning.presets import atari, atari_fast
 from adalook.simulators.ale.emulator import atari_ids
 
 PAPER_GAMES = ("VideoPinball", "Tutankham", "Solaris", "Berzerk")
@@ -64,4 +67,22 @@ SUITE = Suite(
     usual_seeds=3,
     usual_seconds=1_200.0,
     other_game=game,
+)
+
+
+def nature_ours() -> Config:
+    """Return the settings of QL-DQN with the Nature network, for long runs."""
+    long = atari()
+    names = ("network", "hidden_units", "buffer_transitions", "optimizer_epsilon")
+    return dataclasses.replace(ours(), **{name: getattr(long, name) for name in names})
+
+
+PAPER_SCALE = dataclasses.replace(
+    SUITE,
+    name="atari-paper",
+    baseline=atari,
+    ours=nature_ours,
+    usual_seeds=5,
+    usual_steps=10_000_000,
+    settings={"prior_steps": 1_000_000},
 )

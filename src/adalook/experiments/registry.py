@@ -42,16 +42,23 @@ def chosen_experiments(name: str, seeds: int | None = None) -> list[ExperimentSp
 
 
 def chosen_learning(
-    name: str, games: tuple[str, ...], agents: tuple[str, ...], seeds: int | None, seconds: float | None
+    name: str,
+    games: tuple[str, ...],
+    agents: tuple[str, ...],
+    seeds: int | None,
+    seconds: float | None,
+    paper_scale: bool = False,
 ) -> LearningExperiment:
     """Return the learning experiment of this name; what is empty or None is the suite's own choice."""
+    from adalook.experiments import atari, minatar
     from adalook.experiments.learning.suite import learning_experiment
 
-    if name == "minatar":
-        from adalook.experiments.minatar import SUITE
-    else:
-        from adalook.experiments.atari import SUITE
-    return learning_experiment(SUITE, games, agents, seeds, seconds)
+    if paper_scale and (name != "atari" or seconds is not None):
+        raise ArgumentError(
+            "the paper's scale is 10 million steps on Atari", got=name, remedy="reproduce atari, without --seconds"
+        )
+    suite = atari.PAPER_SCALE if paper_scale else {"atari": atari.SUITE, "minatar": minatar.SUITE}[name]
+    return learning_experiment(suite, games, agents, seeds, seconds)
 
 
 def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:

@@ -13,11 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from adalook.cli.main import main
 from adalook.errors import ArgumentError, FileError
 from adalook.experiments import minatar
+from adalook.experiments.atari import PAPER_SCALE
 from adalook.experiments.atari import SUITE as ATARI
 from adalook.experiments.learning.runs import LearningRuns, reproduce_learning
 from adalook.experiments.learning.suite import (
@@ -29,10 +32,12 @@ from adalook.experiments.learning.suite import (
     TrainingJob,
     learning_experiment,
 )
-from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline
+from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline, TrainingRun
+from adalook.experiments.registry import chosen_learning
 from adalook.experiments.runner import Interrupted
 from adalook.learning.acting import Decision
 from adalook.learning.config import Config
+from adalook.learning.runs.directory import load_newest
 from adalook.learning.training import Episode, Round
 from adalook.report.data.learning_curves import depth_curve
 from adalook.report.pages.learning import write_learning_report
@@ -100,11 +105,14 @@ def _round(depths: list[int], scores: list[float], phase: str = "agent") -> Roun
 
 
 def test_timeline_adds_up_within_parts_of_the_budget() -> None:
-    timeline = Timeline(seconds=10.0)
-    timeline.add(_round([0, 0], [], phase="prior"), 0.01)
-    timeline.add(_round([1, 3], [2.0, 4.0]), 0.05)
-    timeline.add(_round([2, 2], [7.0]), 10.3)  # the last round ends beyond the budget
+    timeline = Timeline()
+    timeline.add(_round([0, 0], [], phase="prior"), 0.001)
+    timeline.add(_round([1, 3], [2.0, 4.0]), 0.005)
+    timeline.add(_round([2, 2], [7.0]), 1.03)  # the last round ends beyond the budget
     plain = timeline.to_plain()
+    again = Timeline()
+    again.load_plain(json.loads(json.dumps(plain)))
+    assert again.to_plain() == plain
     assert (plain["steps"][0], plain["prior_steps"][0], plain["steps"][-1]) == (4, 2, 2)
     assert (plain["episodes"][0], plain["scores"][0], plain["scores"][-1]) == (2, 6.0, 7.0)
     assert plain["nodes"][0] == 40
@@ -119,6 +127,74 @@ def test_every_atari_game_can_be_trained_on() -> None:
     assert [(job.game.env, job.agent) for job in jobs] == [("ALE/Pong-v5", RANDOM), ("ALE/Pong-v5", "ql")]
     with pytest.raises(ArgumentError, match="no such game"):
         learning_experiment(ATARI, games=("Ping",))
+
+
+class Killed(RuntimeError):
+    """Stands for kill -9."""
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget of steps, so that a run that was killed can be compared with one that was not."""
+    monkeypatch.setitem(AGENTS, "ql", dataclasses.replace(AGENTS["ql"], settings={"learning_starts_steps": 64}))
+    whole = TrainingJob(QUICK, QUICK.games["Breakout"], "ql", 0, 0.0, steps=400, agent_folder=tmp_path / "whole")
+    uninterrupted = whole.run().record
+    monkeypatch.setattr("adalook.experiments.learning.training.SAVE_SECONDS", 0.0)  # after every round
+    job = dataclasses.replace(whole, folder=tmp_path / "unfinished", agent_folder=tmp_path / "resumed")
+
+    counted = TrainingRun.add
+
+    def killed(self: TrainingRun, done: Round, cpu: float, wall: float) -> None:
+        counted(self, done, cpu, wall)
+        if self.steps == 304:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingRun, "add", killed)
+        with pytest.raises(Killed):
+            job.run()
+    begun: list[int] = []
+
+    def watched(self: TrainingRun, done: Round, cpu: float, wall: float) -> None:
+        begun.append(self.steps)
+        counted(self, done, cpu, wall)
+
+    monkeypatch.setattr(TrainingRun, "add", watched)
+    resumed = job.run().record
+    assert begun[0] == 296  # the checkpoint before the round that was cut
+    timed = {"cpu_seconds", "wall_seconds", "process_seconds", "samples"}
+    for name in uninterrupted.keys() - timed - {"interim", "final", "timeline"}:
+        assert resumed[name] == uninterrupted[name], name
+    assert resumed["final"]["scores"] == uninterrupted["final"]["scores"]
+    assert resumed["timeline"] | {"seconds": 0} == uninterrupted["timeline"] | {"seconds": 0}
+    one, other = (load_file(tmp_path / name / "policy.safetensors") for name in ("whole", "resumed"))
+    filled = {name for name, array in (one | other).items() if array.size}  # depths that nobody went to are empty
+    assert len(filled) > 3
+    assert all(np.array_equal(one[name], other[name]) for name in filled)
+
+
+def test_a_checkpoint_of_another_job_is_no_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adalook.experiments.learning.training.SAVE_SECONDS", 0.0)
+    job = TrainingJob(QUICK, QUICK.games["Breakout"], "depth0", 0, 0.0, steps=64, folder=tmp_path)
+    assert job.run().record["steps"] == 64
+    longer = TrainingRun(dataclasses.replace(job, steps=128))
+    newest = load_newest(tmp_path)
+    assert newest is not None
+    longer.restore(newest)
+    assert longer.steps == 0
+    same = TrainingRun(job)
+    same.restore(newest)
+    assert same.steps == 64
+
+
+def test_the_papers_scale_is_a_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = chosen_learning("atari", ("Tutankham",), ("ql-paper", "ql"), None, None, paper_scale=True).jobs()
+    assert {job.steps for job in jobs} == {10_000_000}
+    assert max(job.seed for job in jobs) == 4
+    for agent in ("depth0", "ql-paper", "ql"):
+        config = AGENTS[agent].config(PAPER_SCALE)
+        assert (config.network, config.prior_steps) == ("nature", 1_000_000)
+    assert main(["reproduce", "minatar", "--paper-scale", "--out", str(tmp_path)]) == 2
+    assert "eproduce atari" in capsys.readouterr().err
 
 
 def test_search_alone_is_judged_untrained() -> None:

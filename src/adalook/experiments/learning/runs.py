@@ -2,9 +2,12 @@
 
     experiment.json         settings, games, agents and how to draw them; which runs are there and which are missing
     runs/GAME--AGENT--SEED.json
+    unfinished/GAME--AGENT--SEED/        checkpoints of a run that is under way
+    agents/GAME--AGENT--SEED/            the trained agent, if agents are kept
 
-A run counts once its file is there, so a killed experiment goes on with what is missing. The plan of a folder only
-grows: it holds every run that was ever asked for, and every one that is there. See docs/results-format.md.
+A run counts once its file is there, so a killed experiment goes on with what is missing, and runs that were under way
+from their last checkpoints. The plan of a folder only grows: it holds every run that was ever asked for, and every one
+that is there. See docs/results-format.md.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,7 @@ from adalook.storage.lock import DirectoryLock
 
 FORMAT = "adalook learning experiment"
 FORMAT_VERSION = 1
-INDEX = "experiment.json"
+INDEX, UNFINISHED = "experiment.json", "unfinished"
 OVERHEAD = 1.3
 """How much longer a run takes than its budget, evaluations included, as long as none has been seen."""
 
@@ -59,17 +63,29 @@ class LearningRuns:
         """Return the jobs that have no record yet."""
         return [job for job in self._jobs if self.read(job) is None]
 
+    def with_folders(self, job: TrainingJob, keep_agent: bool) -> TrainingJob:
+        """Return a job that knows where its checkpoints are, and where its agent goes if that is kept."""
+        if job.agent == RANDOM:
+            return job
+        place = self.directory.resolve()  # a worker may have another current folder
+        agent_folder = place / "agents" / job.name if keep_agent else None
+        return replace(job, folder=place / UNFINISHED / job.name, agent_folder=agent_folder)
+
     def keep(self, job: str, record: JsonDict) -> None:
         """Make the record of a finished job safe, and bring the index up to date."""
         make_directory(self._runs)
         with atomic_write(self._runs / f"{job}.json") as file:
             file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+        shutil.rmtree(self.directory / UNFINISHED / job, ignore_errors=True)
+        with contextlib.suppress(OSError):  # others are under way
+            (self.directory / UNFINISHED).rmdir()
         self.write_index()
 
     def forget(self) -> None:
         """Remove the records of all jobs, and the index with the plan."""
         for job in self._jobs:
             (self._runs / f"{job.name}.json").unlink(missing_ok=True)
+            shutil.rmtree(self.directory / UNFINISHED / job.name, ignore_errors=True)
         (self.directory / INDEX).unlink(missing_ok=True)
 
     def refuse_other_budget(self) -> None:
@@ -78,12 +94,14 @@ class LearningRuns:
         Raises:
             FileError: there are such runs.
         """
-        seconds = self._read_index().get("settings", {}).get("seconds", self._experiment.seconds)
-        if seconds != self._experiment.seconds and any(self._runs.glob("*.json")):
+        mine = self._experiment
+        settings = self._read_index().get("settings", {})
+        seconds, steps = settings.get("seconds", mine.seconds), settings.get("steps")
+        if settings and (seconds, steps) != (mine.seconds, mine.steps) and any(self._runs.glob("*.json")):
             raise FileError(
                 f"{self.directory} holds runs of another length",
-                expected=f"{seconds:g} s of processor time each",
-                got=f"{self._experiment.seconds:g} s",
+                expected=_budget(seconds, steps),
+                got=_budget(mine.seconds, mine.steps),
                 remedy="choose another directory with --out, or replace these runs with --fresh",
             )
 
@@ -116,6 +134,7 @@ class LearningRuns:
                 "agents": agents,
                 "seeds": 1 + max(job.seed for job in plan),
                 "seconds": self._experiment.seconds,
+                **({} if self._experiment.steps is None else {"steps": self._experiment.steps}),
             },
             "games": games,
             "agents": {name: _about_agent(name) for name in agents},
@@ -138,6 +157,10 @@ class LearningRuns:
         """Return the SHA-256 of the files that there are under these names."""
         paths = [path for name in sorted(names) if (path := self._runs / f"{name}.json").exists()]
         return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _budget(seconds: float, steps: int | None) -> str:
+    return f"{seconds:g} s of processor time each" if steps is None else f"{steps:,} steps each"
 
 
 def _place_in_plan(job: TrainingJob) -> tuple[Any, ...]:
@@ -168,6 +191,7 @@ def reproduce_learning(
     engine: Engine,
     *,
     fresh: bool = False,
+    keep_agents: bool = False,
     progress: bool = False,
     on_record: Callable[[JsonDict, str], None] = lambda record, left: None,
 ) -> int:
@@ -178,6 +202,7 @@ def reproduce_learning(
         directory: its folder; runs that are there and defined as today are kept.
         engine: where to run it.
         fresh: forget the runs of this experiment and start over.
+        keep_agents: export every trained agent, too.
         progress: show a bar with the time left on standard error.
         on_record: called with the record of each run, when it is safe on disk, and with the time left in words.
 
@@ -192,7 +217,7 @@ def reproduce_learning(
         if fresh:
             runs.forget()
         runs.refuse_other_budget()
-        missing = runs.missing()
+        missing = [runs.with_folders(job, keep_agents) for job in runs.missing()]
         runs.write_index()
         time_left = TimeLeft(experiment.seconds, missing, engine)
         try:
@@ -224,6 +249,8 @@ class TimeLeft:
             self._left -= 1
 
     def __str__(self) -> str:
+        if not self._took and not self._seconds:
+            return f"{self._left} runs left"
         each = sum(self._took) / len(self._took) if self._took else OVERHEAD * self._seconds
         return f"about {self._left * each / self._workers / 60.0:,.0f} min left"
 

@@ -10,6 +10,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from adalook import _validation as validation
@@ -76,7 +77,9 @@ class AgentSpec:
 
     def config(self, suite: Suite) -> Config:
         """Return its settings for the games of a suite."""
-        return dataclasses.replace(suite.ours() if self.ours else suite.baseline(), **self.settings)
+        return dataclasses.replace(
+            suite.ours() if self.ours else suite.baseline(), **{**self.settings, **suite.settings}
+        )
 
     def make(self, suite: Suite, game: Game, seed: int, **changes: Any) -> Agent:
         """Return the untrained agent for a game."""
@@ -188,6 +191,10 @@ class Suite:
     usual_seconds: float
     other_game: Callable[[str], Game | None] = _no_other_game
     """A game by its name that is not among `games`; None if there is none."""
+    usual_steps: int | None = None
+    """Runs have a budget of so many agent steps, instead of processor time."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of all its agents, whatever they say themselves."""
 
     def game(self, name: str) -> Game | None:
         """Return a game by its name; None if there is none."""
@@ -207,6 +214,12 @@ class TrainingJob:
     seed: int
     seconds: float
     """Of processor time, for training."""
+    steps: int | None = None
+    """Agent steps of training, instead of seconds."""
+    folder: Path | None = None
+    """Where it keeps checkpoints while it trains; None: it begins anew when it is killed."""
+    agent_folder: Path | None = None
+    """Where the trained agent is exported to; None: nowhere."""
 
     @property
     def name(self) -> str:
@@ -218,6 +231,10 @@ class TrainingJob:
         from adalook.experiments.learning.training import run_training_job
 
         return JobResult(run_training_job(self))
+
+    def share_spent(self, seconds: float, steps: int) -> float:
+        """Return the share of its budget that is spent after so much processor time and so many steps."""
+        return seconds / self.seconds if self.steps is None else steps / self.steps
 
     @property
     def evaluation_nodes(self) -> int | None:
@@ -232,8 +249,10 @@ class TrainingJob:
             return {"episodes": self.game.random_episodes, "config": config}
         agent = AGENTS[self.agent]
         capped = {} if self.evaluation_nodes is None else {"evaluation_nodes": self.evaluation_nodes}
+        budget = {} if self.steps is None else {"steps": self.steps}
         return capped | {
             "seconds": self.seconds if agent.learns else 0.0,
+            **budget,
             "episodes": [self.game.interim_episodes, self.game.final_episodes],
             "depth": agent.depth,
             "config": agent.config(self.suite).to_plain(),
@@ -265,6 +284,8 @@ class LearningExperiment:
     agents: tuple[str, ...]
     seeds: int
     seconds: float
+    steps: int | None = None
+    """Agent steps of each run, instead of seconds of processor time, which are then 0."""
 
     @property
     def name(self) -> str:
@@ -280,13 +301,8 @@ class LearningExperiment:
         """Return random play, then the runs by seed, game and agent: whatever part is finished is a fair comparison."""
         games = self.chosen_games
         return [
-            *(TrainingJob(self.suite, game, RANDOM, 0, self.seconds) for game in games if game.random_episodes),
-            *(
-                TrainingJob(self.suite, game, agent, seed, self.seconds)
-                for seed in range(self.seeds)
-                for game in games
-                for agent in self.agents
-            ),
+            *(self._job(game, RANDOM, 0) for game in games if game.random_episodes),
+            *(self._job(game, agent, seed) for seed in range(self.seeds) for game in games for agent in self.agents),
         ]
 
     def job(self, name: str) -> TrainingJob | None:
@@ -296,7 +312,10 @@ class LearningExperiment:
         game = self.suite.game(game_name)
         if game is None or agent not in {*AGENTS, RANDOM} or not seed.isdecimal():
             return None
-        return TrainingJob(self.suite, game, agent, int(seed), self.seconds)
+        return self._job(game, agent, int(seed))
+
+    def _job(self, game: Game, agent: str, seed: int) -> TrainingJob:
+        return TrainingJob(self.suite, game, agent, seed, self.seconds, self.steps)
 
 
 def learning_experiment(
@@ -307,6 +326,9 @@ def learning_experiment(
     seconds: float | None = None,
 ) -> LearningExperiment:
     """Return an experiment on some games and agents of a suite; what is not given is the suite's own choice."""
+    steps = suite.usual_steps if seconds is None else None
+    if steps is None:
+        seconds = validation.positive.validate("seconds", suite.usual_seconds if seconds is None else seconds)
     choices = (
         ("game", games, suite.games, suite.game),
         ("agent", agents, AGENTS, AGENTS.get),
@@ -322,5 +344,8 @@ def learning_experiment(
         games or suite.usual_games,
         agents or suite.usual_agents,
         validation.integer(1).validate("seeds", suite.usual_seeds if seeds is None else seeds),
-        validation.positive.validate("seconds", suite.usual_seconds if seconds is None else seconds),
+        0.0
+        if steps is not None
+        else validation.positive.validate("seconds", suite.usual_seconds if seconds is None else seconds),
+        steps,
     )

@@ -2,7 +2,7 @@
 
 The worker has one thread: on a free core processor time is wall time, and on a shared one it is what wall time would
 have been. Training counts, the prior's and tree search included; evaluation does not, nor does compiling, which a
-throw-away agent has done before.
+throw-away agent has done before, nor do checkpoints, from which a run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
+from adalook.learning.runs.directory import Checkpoint, RunDirectory
 from adalook.learning.training import Round
 
 BINS = 100
@@ -33,23 +35,25 @@ SCORED_EPISODES = 50
 """Training episodes that the first and the last score of a run are means of."""
 WARM_UP = {"learning_starts_steps": 0, "prior_steps": 64, "ranked_transitions": 8}
 WARM_UP_STEPS = 256
+SAVE_SECONDS = 120.0
+"""Processor time between checkpoints of a run: at most so much is lost when it is killed."""
 MEBI = 2.0**20
 
 
 class Timeline:
     """Counts and sums for each part of the budget, column by column, so that the record stays small."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.scores = np.zeros(BINS)
+    def __init__(self) -> None:
+        self.scores, self.seconds = np.zeros(BINS), np.zeros(BINS)
         self.episodes, self.nodes = np.zeros(BINS, int), np.zeros(BINS, int)
         self.steps, self.prior_steps = np.zeros(BINS, int), np.zeros(BINS, int)
         self.ties, self.stalled = np.zeros(BINS, int), np.zeros(BINS, int)
         self.depths: dict[int, np.ndarray[Any, Any]] = {}
 
-    def add(self, done: Round, at: float) -> None:
-        """Add a round that was over after so many seconds."""
-        place = min(BINS - 1, int(at / self._seconds * BINS))
+    def add(self, done: Round, share: float, seconds: float = 0.0) -> None:
+        """Add a round that took so many seconds and was over when a share of the budget was spent."""
+        place = min(BINS - 1, int(share * BINS))
+        self.seconds[place] += seconds
         self.steps[place] += len(done.decisions)
         self.prior_steps[place] += len(done.decisions) if done.phase == "prior" else 0
         self.episodes[place] += len(done.episodes)
@@ -66,6 +70,7 @@ class Timeline:
         Steps of the prior are among the steps; ties are decisions in which the best first actions were equal.
         """
         return {
+            "seconds": self.seconds.round(3).tolist(),
             "steps": self.steps.tolist(),
             "prior_steps": self.prior_steps.tolist(),
             "episodes": self.episodes.tolist(),
@@ -75,6 +80,12 @@ class Timeline:
             "stalled": self.stalled.tolist(),
             "depths": {str(depth): counts.tolist() for depth, counts in sorted(self.depths.items())},
         }
+
+    def load_plain(self, plain: JsonDict) -> None:
+        """Go on from what `to_plain` gave."""
+        for name in ("seconds", "steps", "prior_steps", "episodes", "scores", "nodes", "ties", "stalled"):
+            getattr(self, name)[:] = plain[name]
+        self.depths = {int(depth): np.array(counts) for depth, counts in plain["depths"].items()}
 
 
 def judged(agent: Agent, job: TrainingJob, episodes: int, epsilon: float = 0.0) -> JsonDict:
@@ -110,17 +121,16 @@ def judged(agent: Agent, job: TrainingJob, episodes: int, epsilon: float = 0.0) 
 class Samples:
     """Steps, memory and open files of this process, looked at every so often."""
 
-    def __init__(self, agent: Agent, seconds: float) -> None:
-        self._agent, self._period, self._due = agent, seconds / SAMPLES, seconds / SAMPLES
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self.columns: dict[str, list[Any]] = {
             name: [] for name in ("minutes", "steps", "resident_mib", "replay_mib", "open_files", "threads")
         }
 
-    def take_if_due(self, cpu: float) -> None:
-        """Take a sample, unless the last is less than a period of processor time ago."""
-        if cpu < self._due:
+    def take_if_due(self, share: float, cpu: float) -> None:
+        """Take a sample once another part of the budget is spent, of which there are SAMPLES."""
+        if share < (1 + len(self.columns["steps"])) / SAMPLES:
             return
-        self._due += self._period
         trainer = self._agent.trainer
         files = Path("/proc/self/fd")
         sample = {
@@ -151,49 +161,122 @@ def random_play(job: TrainingJob) -> JsonDict:
     return {"final": judged(agent, job, job.game.random_episodes, epsilon=1.0)}
 
 
-def train(job: TrainingJob) -> JsonDict:
-    """Train for the job's seconds of processor time, judging on the way and at the end."""
-    spec, game = AGENTS[job.agent], job.game
-    seconds = job.seconds if spec.learns else 0.0
-    if spec.learns:
-        spec.make(job.suite, game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS)
-    agent = spec.make(job.suite, game, job.seed)
-    timeline, samples = Timeline(seconds), Samples(agent, seconds)
-    first_scores, last_scores = list[float](), deque[float](maxlen=SCORED_EPISODES)
-    interim: list[JsonDict] = []
-    due = deque(INTERIM if game.interim_episodes else ())
-    cpu = wall = 0.0
-    steps = 0
-    prior_finished = True
-    rounds = agent.rounds()
-    while cpu < seconds:
-        cpu_before, wall_before = time.process_time(), time.perf_counter()
-        done = next(rounds)
-        cpu += time.process_time() - cpu_before
-        wall += time.perf_counter() - wall_before
-        steps += len(done.decisions)
-        timeline.add(done, cpu)
-        samples.take_if_due(cpu)
-        prior_finished = done.phase == "agent"
-        if prior_finished:
+class TrainingRun:
+    """A run while it trains: the agent, and all that its record is made of. A checkpoint holds both.
+
+    Args:
+        job: what is to be trained, and for how long.
+    """
+
+    def __init__(self, job: TrainingJob) -> None:
+        self.job = job
+        self.agent = AGENTS[job.agent].make(job.suite, job.game, job.seed)
+        self.cpu = self.wall = 0.0
+        self.steps = 0
+        self.prior_finished = True
+        self.timeline, self.samples = Timeline(), Samples(self.agent)
+        self.first_scores, self.last_scores = list[float](), deque[float](maxlen=SCORED_EPISODES)
+        self.interim: list[JsonDict] = []
+
+    @property
+    def share(self) -> float:
+        """The share of the budget that is spent."""
+        return self.job.share_spent(self.cpu, self.steps)
+
+    def train(self, directory: RunDirectory | None) -> None:
+        """Train until the budget is spent, with checkpoints in a run directory if there is one."""
+        interim = INTERIM if self.job.game.interim_episodes else ()
+        rounds, saved = self.agent.rounds(), self.cpu
+        while self.share < 1.0:
+            cpu, wall = time.process_time(), time.perf_counter()
+            done = next(rounds)
+            self.add(done, time.process_time() - cpu, time.perf_counter() - wall)
+            if len(self.interim) < len(interim) and self.share >= interim[len(self.interim)]:
+                scores = judged(self.agent, self.job, self.job.game.interim_episodes)
+                self.interim.append({"cpu_seconds": self.cpu, "steps": self.steps, **scores})
+            if directory is not None and (self.cpu >= saved + SAVE_SECONDS or (saved and self.share >= 1.0)):
+                saved = self.cpu
+                directory.save(self.steps, self.state())
+
+    def add(self, done: Round, cpu: float, wall: float) -> None:
+        """Count a round that took so much processor time and wall time."""
+        self.cpu += cpu
+        self.wall += wall
+        self.steps += len(done.decisions)
+        self.timeline.add(done, self.share, cpu)
+        self.samples.take_if_due(self.share, self.cpu)
+        self.prior_finished = done.phase == "agent"
+        if self.prior_finished:
             scores = [episode.score for episode in done.episodes]
-            first_scores += scores[: SCORED_EPISODES - len(first_scores)]
-            last_scores.extend(scores)
-        if due and cpu >= due[0] * seconds:
-            due.popleft()
-            interim.append({"cpu_seconds": cpu, "steps": steps, **judged(agent, job, game.interim_episodes)})
-    return {
-        "cpu_seconds": cpu,
-        "wall_seconds": wall,
-        "steps": steps,
-        "prior_finished": prior_finished,
-        "first_training_score": float(np.mean(first_scores)) if first_scores else None,
-        "last_training_score": float(np.mean(last_scores)) if last_scores else None,
-        "interim": interim,
-        "final": judged(agent, job, game.final_episodes) if game.final_episodes else None,
-        "timeline": timeline.to_plain(),
-        "samples": samples.columns,
-    }
+            self.first_scores += scores[: SCORED_EPISODES - len(self.first_scores)]
+            self.last_scores.extend(scores)
+
+    def record(self) -> JsonDict:
+        """Judge the agent, and return what the run was like."""
+        game = self.job.game
+        return {
+            "cpu_seconds": self.cpu,
+            "wall_seconds": self.wall,
+            "steps": self.steps,
+            "prior_finished": self.prior_finished,
+            "first_training_score": float(np.mean(self.first_scores)) if self.first_scores else None,
+            "last_training_score": float(np.mean(self.last_scores)) if self.last_scores else None,
+            "interim": self.interim,
+            "final": judged(self.agent, self.job, game.final_episodes) if game.final_episodes else None,
+            "timeline": self.timeline.to_plain(),
+            "samples": self.samples.columns,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the run goes on from."""
+        return {
+            "agent": self.agent.state(),
+            "definition": self.job.definition(),
+            "counted": {
+                "cpu": self.cpu,
+                "wall": self.wall,
+                "steps": self.steps,
+                "prior_finished": self.prior_finished,
+                "first_scores": self.first_scores,
+                "last_scores": list(self.last_scores),
+                "interim": self.interim,
+                "timeline": self.timeline.to_plain(),
+                "samples": self.samples.columns,
+            },
+        }
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, unless it is of a job that was defined otherwise: then the run begins anew."""
+        if checkpoint.state.get("definition") != self.job.definition():
+            return
+        self.agent.restore(checkpoint)
+        counted = checkpoint.state["counted"]
+        self.cpu, self.wall, self.steps = counted["cpu"], counted["wall"], counted["steps"]
+        self.prior_finished, self.interim = counted["prior_finished"], counted["interim"]
+        self.first_scores = counted["first_scores"]
+        self.last_scores.extend(counted["last_scores"])
+        self.timeline.load_plain(counted["timeline"])
+        self.samples.columns = counted["samples"]
+
+
+def train(job: TrainingJob) -> JsonDict:
+    """Train for the job's budget, judging on the way and at the end; a run that was killed goes on."""
+    learns = AGENTS[job.agent].learns
+    if learns:
+        AGENTS[job.agent].make(job.suite, job.game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS, progress=False)
+    run = TrainingRun(job)
+    with nullcontext() if job.folder is None else RunDirectory(job.folder) as directory:
+        if directory is not None and (newest := directory.load_newest()) is not None:
+            run.restore(newest)
+        if learns:
+            run.train(directory)
+        record = run.record()
+        if job.agent_folder is not None:
+            final = record["final"] or {}
+            scores = {name: final[name] for name in ("score", "scores") if name in final}
+            made_by = f"adalook reproduce {job.suite.name}, run {job.name}"
+            run.agent.export(job.agent_folder, steps=run.steps, **scores, made_by=made_by)
+    return record
 
 
 def run_training_job(job: TrainingJob) -> JsonDict:

@@ -55,7 +55,7 @@ class LearningData:
 
     name: str
     seconds: float
-    """Of processor time that every run trains for."""
+    """Of processor time that every run trains for; 0 if it trains for a number of steps."""
     machine: Mapping[str, Any]
     games: tuple[str, ...]
     final_episodes: Mapping[str, int]
@@ -67,6 +67,8 @@ class LearningData:
     """Names of all runs that were asked for, finished or not."""
     missing: tuple[str, ...]
     """Those that are not finished."""
+    steps: int | None = None
+    """Agent steps that every run trains for, if not seconds."""
     outdated: tuple[str, ...] = ()
     """Records of runs that would have other settings today; they are left out."""
 
@@ -189,6 +191,7 @@ def _gather(place: Path, index: JsonDict) -> LearningData:
     return LearningData(
         name=index["experiment"],
         seconds=float(index["settings"]["seconds"]),
+        steps=index["settings"].get("steps"),
         machine=index["machine"],
         games=tuple(games),
         final_episodes=games,

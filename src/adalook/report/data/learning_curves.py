@@ -89,6 +89,8 @@ def _bin_ends(record: JsonDict, axis: str) -> FloatArray:
     """Return where each bin of a run's timeline ends, (bins,), in "steps" or "seconds" of training."""
     if axis == "steps":
         return np.cumsum(record["timeline"]["steps"]).astype(np.float64)
+    if record["definition"].get("steps") is not None:  # the budget was one of steps
+        return np.cumsum(record["timeline"]["seconds"]).astype(np.float64)
     bins = len(record["timeline"]["steps"])
     return np.linspace(0.0, record["definition"]["seconds"], bins + 1)[1:]
 

@@ -228,7 +228,7 @@ def depth_use(data: LearningData) -> FigureSpec | None:
                 grid="",
             )
             panel.set_ylim(0.0, 1.0)
-            panel.set_xlim(0.0, data.seconds / 60.0)
+            panel.set_xlim(0.0, data.seconds / 60.0 or None)
     if not depths:
         return None
     ordered = sorted(depths)

@@ -117,8 +117,9 @@ def _page(
 def _introduction(data: LearningData) -> list[str]:
     judged = [f"{game}: {data.final_episodes[game]}" for game in data.games if data.final_episodes[game]]
     episodes = f" ({', '.join(judged)} episodes)" if judged else ""
+    budget = f"{data.seconds:g} s of processor time on one core" if data.steps is None else f"{data.steps:,} steps"
     return [
-        f"`adalook reproduce {data.name}`: every run trains for {data.seconds:g} s of processor time on one core, "
+        f"`adalook reproduce {data.name.replace('-paper', ' --paper-scale')}`: every run trains for {budget}, "
         "tree search and prior included; evaluation is not counted. Scores are means of greedy final evaluations"
         f"{episodes}, with 95 % bootstrap intervals over seeds. "
         f"Those that rest on fewer than {FEWEST_SAMPLES} runs are too narrow.",
