@@ -32,7 +32,7 @@ from adalook.experiments.learning.suite import (
     TrainingJob,
     learning_experiment,
 )
-from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline, TrainingRun
+from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline, JobInProgress
 from adalook.experiments.registry import chosen_learning
 from adalook.experiments.runner import Interrupted
 from adalook.learning.acting import Decision
@@ -141,24 +141,24 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path, monkeypat
     monkeypatch.setattr("adalook.experiments.learning.training.SAVE_SECONDS", 0.0)  # after every round
     job = dataclasses.replace(whole, folder=tmp_path / "unfinished", agent_folder=tmp_path / "resumed")
 
-    counted = TrainingRun.add
+    counted = JobInProgress.add
 
-    def killed(self: TrainingRun, done: Round, cpu: float, wall: float) -> None:
+    def killed(self: JobInProgress, done: Round, cpu: float, wall: float) -> None:
         counted(self, done, cpu, wall)
         if self.steps == 304:
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(TrainingRun, "add", killed)
+        patch.setattr(JobInProgress, "add", killed)
         with pytest.raises(Killed):
             job.run()
     begun: list[int] = []
 
-    def watched(self: TrainingRun, done: Round, cpu: float, wall: float) -> None:
+    def watched(self: JobInProgress, done: Round, cpu: float, wall: float) -> None:
         begun.append(self.steps)
         counted(self, done, cpu, wall)
 
-    monkeypatch.setattr(TrainingRun, "add", watched)
+    monkeypatch.setattr(JobInProgress, "add", watched)
     resumed = job.run().record
     assert begun[0] == 296  # the checkpoint before the round that was cut
     timed = {"cpu_seconds", "wall_seconds", "process_seconds", "samples"}
@@ -176,12 +176,12 @@ def test_a_checkpoint_of_another_job_is_no_beginning(tmp_path: Path, monkeypatch
     monkeypatch.setattr("adalook.experiments.learning.training.SAVE_SECONDS", 0.0)
     job = TrainingJob(QUICK, QUICK.games["Breakout"], "depth0", 0, 0.0, steps=64, folder=tmp_path)
     assert job.run().record["steps"] == 64
-    longer = TrainingRun(dataclasses.replace(job, steps=128))
+    longer = JobInProgress(dataclasses.replace(job, steps=128))
     newest = load_newest(tmp_path)
     assert newest is not None
     longer.restore(newest)
     assert longer.steps == 0
-    same = TrainingRun(job)
+    same = JobInProgress(job)
     same.restore(newest)
     assert same.steps == 64
 

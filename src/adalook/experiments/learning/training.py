@@ -161,7 +161,7 @@ def random_play(job: TrainingJob) -> JsonDict:
     return {"final": judged(agent, job, job.game.random_episodes, epsilon=1.0)}
 
 
-class TrainingRun:
+class JobInProgress:
     """A run while it trains: the agent, and all that its record is made of. A checkpoint holds both.
 
     Args:
@@ -264,7 +264,7 @@ def train(job: TrainingJob) -> JsonDict:
     learns = AGENTS[job.agent].learns
     if learns:
         AGENTS[job.agent].make(job.suite, job.game, job.seed, **WARM_UP).learn(steps=WARM_UP_STEPS, progress=False)
-    run = TrainingRun(job)
+    run = JobInProgress(job)
     with nullcontext() if job.folder is None else RunDirectory(job.folder) as directory:
         if directory is not None and (newest := directory.load_newest()) is not None:
             run.restore(newest)
