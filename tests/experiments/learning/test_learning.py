@@ -32,7 +32,7 @@ from adalook.experiments.learning.suite import (
     TrainingJob,
     learning_experiment,
 )
-from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, Timeline, JobInProgress
+from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, JobInProgress, Timeline
 from adalook.experiments.registry import chosen_learning
 from adalook.experiments.runner import Interrupted
 from adalook.learning.acting import Decision
