@@ -67,6 +67,16 @@ class ExactMDP:
                 return values
 
 
+def dense(mdp: al.MDP) -> np.ndarray:
+    """All transition probabilities of a model, (S, A, S)."""
+    table = np.zeros((mdp.num_states, mdp.num_actions, mdp.num_states))
+    for s in range(mdp.num_states):
+        for a in range(mdp.num_actions):
+            successors, chances = mdp.transition_row(s, a)
+            table[s, a, successors] = chances
+    return table
+
+
 def random_mdp(rng: np.random.Generator, num_states: int, num_actions: int, discount: float, **kind: bool) -> al.MDP:
     """A small model of a random kind: sparse or dense rows, certain moves, masks, ties, rewards of many magnitudes."""
     shape = (num_states, num_actions)

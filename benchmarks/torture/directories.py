@@ -29,10 +29,13 @@ ROUNDS = 10
 """Of all directories, in the full torture."""
 
 
-def _make_run(place: Path) -> None:
-    """Make a sound run directory."""
+SMALL_STATE = {"agent": {"kind": "dqn", "weights": np.arange(9.0)}, "full": Segment(np.arange(50))}
+
+
+def make_run(place: Path, state: Any = SMALL_STATE) -> Path:
+    """Make a sound run directory with one checkpoint; returns the checkpoint."""
     with RunDirectory(place) as run:
-        run.save(3, {"agent": {"kind": "dqn", "weights": np.arange(9.0)}, "full": Segment(np.arange(50))})
+        checkpoint = run.save(3, state)
     config = {
         "format": 5,
         "agent": "dqn",
@@ -43,6 +46,7 @@ def _make_run(place: Path) -> None:
     }
     write_run_config(place, config)
     write_options(place, RunOptions())
+    return checkpoint
 
 
 def _use(place: Path) -> str:
@@ -96,7 +100,7 @@ def rows(scale: Scale) -> list[Row]:
                 for what, make in makers.items():
                     place = base / f"run-{round_}"
                     shutil.rmtree(place, ignore_errors=True)
-                    _make_run(place)
+                    make_run(place)
                     _replace(place / target, make)
                     outcome, said = attempt(lambda place=place: _use(place), lambda done: done == "used")
                     if sorted(os.listdir(precious)) != ["file"] or (precious / "file").read_bytes() != b"mine" * 100:
@@ -110,7 +114,7 @@ def rows(scale: Scale) -> list[Row]:
             (base / f"{module}.py").write_text(f"open({str(base / 'ran')!r}, 'w').close()\n")
             sys.path.insert(0, str(base))
             place = base / f"code-{round_}"
-            _make_run(place)
+            make_run(place)
             for env in (f"{module}:Evil-v0", f"{module}:", f"zoo:{module}", f"gym:{module}:x"):
                 content: Any = read_run_config(place)
                 write_run_config(place, dict(content) | {"env": env})
@@ -126,7 +130,7 @@ def _swapped(scale: Scale) -> Row:
     row = Row("run directories", "settings changed by hand", BAD, "the digest tells")
     with tempfile.TemporaryDirectory() as name:
         place = Path(name) / "run"
-        _make_run(place)
+        make_run(place)
         for file, read in (("config.json", read_run_config), ("options.json", read_options)):
             whole = json.loads((place / file).read_text())
             inner = whole["config"] if file == "config.json" else whole

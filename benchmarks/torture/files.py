@@ -15,13 +15,14 @@ import numpy as np
 
 import adalook as al
 from adalook.experiments.store import _read as read_journal
-from adalook.learning.runs.directory import RunDirectory, load_newest, read_run_config, write_run_config
-from adalook.learning.runs.options import RunOptions, read_options, write_options
+from adalook.learning.runs.directory import load_newest, read_run_config
+from adalook.learning.runs.options import read_options
 from adalook.planning.solution_files import save_solution
 from adalook.report.data.solution import load_solution
 from adalook.report.data.training_run import _read_lines
 from adalook.storage.documents import DIGEST, with_digest
 from adalook.storage.serializer import Segment, add_digest, check_digest, deserialize, serialize
+from benchmarks.torture.directories import make_run
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, Row, Scale, attempt
 
 ALL_BAD = frozenset({DIFFERENT, FOREIGN, HANG, MEMORY})
@@ -157,18 +158,7 @@ def kinds(place: Path) -> list[Kind]:
         "agent": {"weights": np.arange(40.0), "text": "abc", "rows": [1, (2.5, None)]},
         "full": Segment(np.arange(99)),
     }
-    with RunDirectory(run) as directory:
-        checkpoint = directory.save(7, state)
-    config = {
-        "format": 5,
-        "agent": "dqn",
-        "env": "CartPole-v1",
-        "seed": 0,
-        "depth": 0,
-        "config": al.Config().to_plain(),
-    }
-    write_run_config(run, config)
-    write_options(run, RunOptions())
+    checkpoint = make_run(run, state)
     found.append(Kind("config.json of a run", run / "config.json", lambda: read_run_config(run), dict, forge=True))
     found.append(Kind("options.json of a run", run / "options.json", lambda: read_options(run), repr, forge=True))
 

@@ -8,16 +8,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.mdp.transitions import INT32_MAX, index_type
-from tests.exact import random_mdp
-
-
-def dense(mdp: al.MDP) -> np.ndarray:
-    table = np.zeros((mdp.num_states, mdp.num_actions, mdp.num_states))
-    for s in range(mdp.num_states):
-        for a in range(mdp.num_actions):
-            successors, chances = mdp.transition_row(s, a)
-            table[s, a, successors] = chances
-    return table
+from tests.exact import dense, random_mdp
 
 
 @settings(max_examples=50, deadline=None)

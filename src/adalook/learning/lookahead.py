@@ -78,10 +78,7 @@ class UntilClear(DepthRule):
 
     def distances(self, view: LevelView) -> FloatArray:
         """Return the lead (n,) of the best first action; infinite where there is one action."""
-        if view.action_values.shape[1] == 1:
-            return np.full(len(view.values), np.inf)
-        second, best = np.partition(view.action_values, -2, axis=1)[:, -2:].T
-        return np.asarray(best - second)
+        return view.leads
 
     def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
         """Return which trees (n,) grow by another level."""

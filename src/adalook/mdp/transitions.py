@@ -264,52 +264,42 @@ class Predecessors(NamedTuple):
         """Invert the transitions of a model."""
         num_states = codes.shape[0]
         counts = np.zeros(num_states + 1, np.int64)
-        _count_predecessors(codes, rows.indptr, rows.indices, rows.num_shared, counts[1:])
+        nowhere = np.empty(0, codes.dtype)
+        _place_sources(codes, rows.indptr, rows.indices, rows.num_shared, counts[1:], nowhere)
         np.cumsum(counts, out=counts)
         kind = np.int32 if counts[-1] <= np.iinfo(np.int32).max else np.int64
         start: IntArray = counts.astype(kind)
         sources = np.empty(int(counts[-1]), codes.dtype)
         free = start[:-1].copy()
         del counts
-        _fill_predecessors(codes, rows.indptr, rows.indices, rows.num_shared, free, sources)
+        _place_sources(codes, rows.indptr, rows.indices, rows.num_shared, free, sources)
         users = np.empty(num_states if rows.num_shared else 0, codes.dtype)
         count = _shared_row_users(codes, rows.num_shared, users) if rows.num_shared else 0
         return cls(start, sources, users[:count].copy())
 
 
 @compiled
-def _count_predecessors(
-    codes: IntArray, indptr: IntArray, indices: IntArray, num_shared: int, counts: IntArray
-) -> None:
-    """Add to counts[s'] the edges s -> s' that are not part of a shared row."""
-    num_states, num_actions = codes.shape
-    for s in range(num_states):
-        for a in range(num_actions):
-            code = codes[s, a]
-            if is_deterministic(code):
-                counts[code] += 1
-            elif row_of(code) >= num_shared:
-                row = row_of(code)
-                for k in range(indptr[row], indptr[row + 1]):
-                    counts[indices[k]] += 1
-
-
-@compiled
-def _fill_predecessors(
+def _place_sources(
     codes: IntArray, indptr: IntArray, indices: IntArray, num_shared: int, free: IntArray, sources: IntArray
 ) -> None:
-    """Write each edge's source at sources[free[s']], moving `free` on (it ends as the starts of the next states)."""
+    """Move free[s'] on by one for each edge s -> s' that is not part of a shared row, having written s there.
+
+    Without room for any sources nothing is written: what `free` has moved by is then the number of edges.
+    """
+    writes = len(sources) > 0
     num_states, num_actions = codes.shape
     for s in range(num_states):
         for a in range(num_actions):
             code = codes[s, a]
             if is_deterministic(code):
-                sources[free[code]] = s
+                if writes:
+                    sources[free[code]] = s
                 free[code] += 1
             elif row_of(code) >= num_shared:
                 row = row_of(code)
                 for k in range(indptr[row], indptr[row + 1]):
-                    sources[free[indices[k]]] = s
+                    if writes:
+                        sources[free[indices[k]]] = s
                     free[indices[k]] += 1
 
 

@@ -5,16 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import adalook as al
-from tests.exact import random_mdp
-
-
-def dense(mdp: al.MDP) -> np.ndarray:
-    table = np.zeros((mdp.num_states, mdp.num_actions, mdp.num_states))
-    for s in range(mdp.num_states):
-        for a in range(mdp.num_actions):
-            successors, chances = mdp.transition_row(s, a)
-            table[s, a, successors] = chances
-    return table
+from tests.exact import dense, random_mdp
 
 
 def same(one: al.MDP, other: al.MDP) -> bool:

@@ -35,9 +35,10 @@ def test_changes_are_within_their_bounds(discount):
         dd.row_defects(mdp.arrays, *defects)
         expected = dd.Expectations(np.empty(shared), np.empty(shared), np.empty(shared))
         dd.expectations(mdp.arrays, v.high, v.low, expected)
+        operands = dd.Operands(mdp.arrays, mdp.rewards, defects, expected, v)
         for s in range(5):
             for a in exact.actions[s]:
-                q, low, error = dd.change(mdp.arrays, mdp.rewards, defects, expected, v, s, a)
+                q, low, error = dd.change(operands, s, a)
                 true = exact.q(s, a, values) - values[s]
                 assert abs(Fraction(q) + Fraction(low) - true) <= Fraction(error)
                 assert error <= 1e-28 * (1.0 + abs(mdp.rewards).max() + abs(common) * (1.0 - discount))

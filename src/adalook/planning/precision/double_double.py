@@ -133,17 +133,20 @@ class RelativeValues(NamedTuple):
     low: FloatArray
 
 
+class Operands(NamedTuple):
+    """All that T_a v − v is computed from."""
+
+    model: ModelArrays
+    rewards: FloatArray  # (S, A), scaled as v is
+    defects: RowDefects
+    shared: Expectations
+    values: RelativeValues
+
+
 @inlined
-def change(
-    model: ModelArrays,
-    rewards: FloatArray,
-    defects: RowDefects,
-    shared: Expectations,
-    v: RelativeValues,
-    s: int,
-    a: int,
-) -> tuple[float, float, float]:
+def change(operands: Operands, s: int, a: int) -> tuple[float, float, float]:
     """Return (T_a v − v)(s) as a double-double, and a bound on its error."""
+    model, rewards, defects, shared, v = operands
     code = model.codes[s, a]
     if is_deterministic(code):
         terms = 1
@@ -169,22 +172,14 @@ def change(
 
 
 @compiled
-def own_changes(
-    model: ModelArrays,
-    rewards: FloatArray,
-    defects: RowDefects,
-    shared: Expectations,
-    v: RelativeValues,
-    policy: IntArray,
-    out: FloatArray,
-) -> tuple[float, float, float, float]:
+def own_changes(operands: Operands, policy: IntArray, out: FloatArray) -> tuple[float, float, float, float]:
     """Write T_π v − v (S,), rounded to floats.
 
     Returns bounds (low, high) on the exact T_π v − v, max|T_π v − v|, and the largest error bound.
     """
     low, high, largest, error = np.inf, -np.inf, 0.0, 0.0
     for s in range(len(policy)):
-        q, q_low, e = change(model, rewards, defects, shared, v, s, policy[s])
+        q, q_low, e = change(operands, s, policy[s])
         q += q_low
         out[s] = q
         e += abs(q) * 1e-15
@@ -195,11 +190,7 @@ def own_changes(
 
 @compiled
 def improve(
-    model: ModelArrays,
-    rewards: FloatArray,
-    defects: RowDefects,
-    shared: Expectations,
-    v: RelativeValues,
+    operands: Operands,
     policy: IntArray,
     switch_tol: float,
     doubt: float,
@@ -213,20 +204,21 @@ def improve(
     action), as many as there is room for.
     Returns (states switched, actions undecided, upper bound on max T v − v).
     """
+    codes, rewards = operands.model.codes, operands.rewards
     switched, doubtful, highest = 0, 0, -np.inf
     for s in range(len(policy)):
         own_action = policy[s]
-        own, own_low, own_error = change(model, rewards, defects, shared, v, s, own_action)
+        own, own_low, own_error = change(operands, s, own_action)
         best, best_low, actions[s] = own, own_low, own_action
         highest = max(highest, (own + own_low) + (own_error + abs(own) * 1e-15))
-        for a in range(model.codes.shape[1]):
-            if a == own_action or model.codes[s, a] == NOT_OFFERED:
+        for a in range(codes.shape[1]):
+            if a == own_action or codes[s, a] == NOT_OFFERED:
                 continue
-            q, q_low, error = change(model, rewards, defects, shared, v, s, a)
+            q, q_low, error = change(operands, s, a)
             plain = q + q_low
             error += abs(plain) * 1e-15
             highest = max(highest, plain + error)
-            same = model.codes[s, a] == model.codes[s, own_action] and rewards[s, a] <= rewards[s, own_action]
+            same = codes[s, a] == codes[s, own_action] and rewards[s, a] <= rewards[s, own_action]
             if plain + error + doubt >= 0.0 and not same:
                 if doubtful < len(undecided):
                     undecided[doubtful, 0], undecided[doubtful, 1] = s, a

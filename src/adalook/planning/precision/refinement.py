@@ -101,12 +101,12 @@ class Refinement:
     ) -> tuple[IntArray, int, int, float]:
         """Return (actions, states switched, actions undecided, upper bound on T v − v); see `dd.improve`."""
         actions = np.empty_like(policy)
-        counts = dd.improve(*self._arguments(), policy, switch_tol, doubt, actions, undecided)
+        counts = dd.improve(self._operands(), policy, switch_tol, doubt, actions, undecided)
         return actions, *counts
 
-    def _arguments(self) -> tuple[object, ...]:
-        """Return what kernels take."""
-        return self._mdp.arrays, self._rewards, self._defects, self._shared, self._values
+    def _operands(self) -> dd.Operands:
+        """Return what kernels read, with the values as they are now."""
+        return dd.Operands(self._mdp.arrays, self._rewards, self._defects, self._shared, self._values)
 
     def _evaluate(self, policy: IntArray) -> tuple[float, float, str]:
         """Correct the values until that no longer helps; returns bounds on T_π v − v, and the solver's name."""
@@ -115,7 +115,7 @@ class Refinement:
         best, best_bounds, before = self._values, (-math.inf, math.inf), math.inf
         for _ in range(MAX_CORRECTIONS):
             dd.expectations(self._mdp.arrays, self._values.high, self._values.low, self._shared)
-            low, high, largest, error = dd.own_changes(*self._arguments(), policy, change)
+            low, high, largest, error = dd.own_changes(self._operands(), policy, change)
             if not high - low < best_bounds[1] - best_bounds[0]:
                 break
             best, best_bounds = self._values, (low, high)

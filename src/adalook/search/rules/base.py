@@ -30,6 +30,14 @@ class LevelView:
     references: FloatArray
     """(n,) what `DepthRule.reference` returned"""
 
+    @property
+    def leads(self) -> FloatArray:
+        """(n,) how far the best first action is ahead of the second best; infinite where there is one action."""
+        if self.action_values.shape[1] == 1:
+            return np.full(len(self.values), np.inf)
+        second, best = np.partition(self.action_values, -2, axis=1)[:, -2:].T
+        return np.asarray(best - second)
+
 
 class DepthRule(ABC):
     """A rule that decides after each level which trees grow by another one."""

@@ -32,10 +32,7 @@ class GapDepth(DepthRule):
         positive_or_infinite.validate("the gap of GapDepth", self.gap)
 
     def distances(self, view: LevelView) -> FloatArray:
-        if view.action_values.shape[1] == 1:
-            return np.full(len(view.values), np.inf)
-        second, best = np.partition(view.action_values, -2, axis=1)[:, -2:].T
-        return np.asarray(best - second)
+        return view.leads
 
     def deeper(self, view: LevelView, distances: FloatArray) -> BoolArray:
         return np.asarray(distances < self.gap)
