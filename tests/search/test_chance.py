@@ -84,6 +84,19 @@ def test_the_mazes_relocations_are_expectations(depth):
         assert result.nodes <= result.tree_nodes
 
 
+def test_steps_count_actions_not_their_outcomes():
+    """FrozenLake lists three outcomes of each of its four actions: that is one step of the simulator each."""
+    _, mdp = gym_model("FrozenLake-v1")
+    sim = TabularSimulator(mdp)
+    root = roots_along(sim, 1, 1, seed=1)[0]
+    outcomes = [mdp.transition_row(int(root.observation[0]), action)[0] for action in range(4)]
+    alive = [state for row in outcomes for state in row.tolist() if not terminal(mdp)[state]]
+    assert len(set(alive)) < len(alive)
+    first, second = (search(sim, root, hashed_values, FixedDepth(depth), discount=DISCOUNT) for depth in (1, 2))
+    assert (first.nodes, first.tree_nodes) == (4, 4)
+    assert (second.nodes, second.tree_nodes) == (4 + 4 * len(set(alive)), 4 + 4 * len(alive))
+
+
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), masked=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_random_models(seed, depth, masked):

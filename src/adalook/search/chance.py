@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -27,11 +26,10 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._validation import integer
 from adalook.errors import ArgumentError
-from adalook.search.leaves import checked_values
+from adalook.search.leaves import ActionLeaves, checked_values
 from adalook.search.level import DistinctObservations
-from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
-from adalook.search.rules.base import LevelView
-from adalook.search.search import Budget, Root, SearchOptions, Stopwatch, checked_references
+from adalook.search.result import SearchResult, SearchStatus
+from adalook.search.search import Budget, GrowingResults, RecordedLevel, Root, SearchOptions
 from adalook.search.workers.base import Expander, Handle, InProcessExpander, LevelDeadline, NodeSeeds
 from adalook.simulators.base import Observations, Simulator, State
 from adalook.simulators.randomness import draw_seeds
@@ -77,7 +75,7 @@ def search_under_chance(
     options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], samples: Sampling | None, expander: Expander
 ) -> list[SearchResult]:
     """Look ahead from many roots, taking expectations; `samples` None lists outcomes instead of drawing them."""
-    deadline = math.inf if options.budget.seconds is None else time.perf_counter() + options.budget.seconds
+    deadline = options.budget.deadline()
     trees = _grown(options, roots, seeds, samples, expander, deadline)
     results = [trees.result(root) for root in range(len(roots))]
     paths = [trees.paths(root) for root in range(len(roots))]
@@ -108,7 +106,7 @@ def _grown(
     else:
         expansion = _DrawnFutures(options.sim, expander, samples.count)
     trees = _ExpectationTrees(options, roots, seeds, deadline)
-    trees.grow(expansion, [root.state for root in roots])
+    trees.grow(expansion)
     return trees
 
 
@@ -296,72 +294,64 @@ class _ExpectationTrees:
     """The trees of R roots while they grow."""
 
     def __init__(self, options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], deadline: float) -> None:
-        self._options, self._seeds, self._deadline = options, seeds, deadline
+        self._options, self._roots, self._seeds = options, roots, seeds
         self._num_actions = options.sim.num_actions
-        self._roots = roots
-        self._observations = np.stack([root.observation for root in roots])
-        self._masks = options.sim.action_masks(self._observations) if options.sim.masked else None
-        self._stopwatch = Stopwatch()
+        self._results = GrowingResults(options, roots, deadline)
         self._levels: list[_Nodes] = []  # by depth, roots first
-        self._recorded: list[list[Level]] = [[] for _ in roots]
         self._paths: list[list[tuple[int, ...]]] = [[] for _ in roots]
-        self._status = [SearchStatus.DONE] * len(roots)
-        self._given_up = [Seconds()] * len(roots)
-        self._tree_nodes = [0] * len(roots)
-        self._nodes: IntArray = np.zeros(len(roots), np.int64)
-        self._nodes_before: IntArray = np.zeros(len(roots), np.int64)
 
-    def grow(self, expansion: _StepSource, states: Sequence[State]) -> None:
+    def grow(self, expansion: _StepSource) -> None:
         """Add level after level, until no tree grows any more."""
         rule, options = self._options.rule, self._options
-        self._references = checked_references(rule.reference(self._observations, options.value_fn), len(states))
         self._futures = expansion.futures
-        self._levels.append(_Nodes.of_roots(self._observations, expansion.load_roots(states)))
-        chosen: IntArray = np.arange(len(states))
-        self._stopwatch.restart()
+        observations = np.stack([root.observation for root in self._roots])
+        handles = expansion.load_roots([root.state for root in self._roots])
+        self._levels.append(_Nodes.of_roots(observations, handles))
+        chosen: IntArray = np.arange(len(handles))
+        self._results.stopwatch.restart()
         for depth in range(1, rule.max_depth + 1):
             nodes = self._expand(expansion, chosen, depth)
             if nodes is None:
                 return
             self._levels.append(nodes)
-            evaluates = options.evaluate_all or depth == rule.max_depth
-            chosen = self._evaluate(nodes, depth, expansion) if evaluates else self._skip_values(nodes, depth)
+            if options.evaluates(depth):
+                chosen = self._evaluate(nodes, depth, expansion.steps_per_node)
+            else:
+                chosen = self._skip_values(nodes, depth)
             if not len(chosen):
                 return
             expansion.keep([nodes.handles[node] for node in chosen.tolist()])
 
     def _expand(self, expansion: _StepSource, chosen: IntArray, depth: int) -> _Nodes | None:
         """Return the next level and count its steps, or None if time ran out before it was complete."""
-        above = self._levels[-1]
+        above, results = self._levels[-1], self._results
         handles = [above.handles[node] for node in chosen.tolist()]
         owners = above.roots[chosen]
         by_root = {root: draw_seeds(self._seeds[root], depth, expansion.futures) for root in np.unique(owners).tolist()}
         seeds = [by_root[root] for root in owners.tolist()]
-        # Without a first level there is no answer, so it has no deadline.
-        deadline = math.inf if depth == 1 else self._deadline
         sim = self._options.sim
         store = DistinctObservations(sim.observation_shape, sim.observation_dtype)
         parts: list[_Steps] = []
         rows: list[IntArray] = []
         begin = time.perf_counter()
-        complete = True
-        waiting = LevelDeadline(expansion.expander, self._deadline, self._options.budget.seconds, first=depth == 1)
+        waiting = LevelDeadline(expansion.expander, results.deadline, self._options.budget.seconds, first=depth == 1)
         steps_of = expansion.steps(handles, seeds, depth == self._options.rule.max_depth)
         with waiting, contextlib.closing(steps_of) as batches:
             for steps in batches:
                 parts.append(steps)
                 if expansion.futures:
                     rows.append(store.add(steps.observations))
-                if time.perf_counter() > deadline:
-                    complete = False
+                if waiting.is_over():
                     break
-        self._stopwatch.expansion += time.perf_counter() - begin
-        if waiting.passed or not complete:
-            self._give_up(chosen, parts)
+        results.stopwatch.expansion += time.perf_counter() - begin
+        if waiting.passed:
+            pairs = np.concatenate([steps.parents * self._num_actions + steps.actions for steps in parts])
+            taken = chosen[(pairs if expansion.futures else np.unique(pairs)) // self._num_actions]
+            results.count(above.roots[taken], [above.paths[node] for node in taken.tolist()])
+            results.give_up(np.unique(owners))
             return None
         above.expanded[chosen] = True
-        counts = np.bincount(owners, minlength=len(self._roots))
-        self._nodes += counts * expansion.steps_per_node
+        results.count(owners, [above.paths[node] for node in chosen.tolist()], steps=expansion.steps_per_node)
         return self._linked(above, chosen, parts, np.concatenate(rows) if rows else None, store)
 
     def _linked(
@@ -396,10 +386,9 @@ class _ExpectationTrees:
             shown = store.add(gathered("observations")[first])
         else:
             shown = rows[order[first]]
-        paths, places = [0] * len(first), parents.tolist()
-        for place, child in zip(places, children.tolist(), strict=True):
-            paths[child] += above.paths[place]
-            self._tree_nodes[int(above.roots[place])] += above.paths[place]
+        paths = [0] * len(first)
+        for parent, child in zip(parents.tolist(), children.tolist(), strict=True):
+            paths[child] += above.paths[parent]
         pairs = parents * count + gathered("actions")
         probabilities = gathered("probabilities")
         return _Nodes(
@@ -419,47 +408,17 @@ class _ExpectationTrees:
             np.zeros(len(first), bool),
         )
 
-    def _give_up(self, chosen: IntArray, parts: Sequence[_Steps]) -> None:
-        """Count the steps of a level that is not complete, and the time spent on it."""
-        above = self._levels[-1]
-        taken = chosen[np.concatenate([steps.parents for steps in parts])]
-        self._nodes += np.bincount(above.roots[taken], minlength=len(self._roots))
-        for node in taken.tolist():
-            self._tree_nodes[int(above.roots[node])] += above.paths[node]
-        growing = np.unique(above.roots[chosen])
-        self._stop(growing, SearchStatus.TIME_LIMIT)
-        seconds = self._stopwatch.seconds()
-        for root in growing.tolist():
-            self._given_up[root] = seconds
-
-    def _evaluate(self, nodes: _Nodes, depth: int, expansion: _StepSource) -> IntArray:
+    def _evaluate(self, nodes: _Nodes, depth: int, steps_per_node: int) -> IntArray:
         """Evaluate a level, record it, and ask the rule; returns which of its nodes are expanded next."""
-        options, rule = self._options, self._options.rule
+        options, results = self._options, self._results
         begin = time.perf_counter()
         self._value_nodes(nodes, depth)
-        self._stopwatch.values += time.perf_counter() - begin
-        grown = np.unique(nodes.roots)
-        view, distances = self._record(grown, depth)
-        self._stopwatch.restart()
-        if depth == rule.max_depth:
+        results.stopwatch.values += time.perf_counter() - begin
+        level = self._record(np.unique(nodes.roots), depth)
+        results.stopwatch.restart()
+        if depth == options.rule.max_depth:
             return np.empty(0, np.intp)
-        grows = np.zeros(len(self._roots), bool)
-        grows[grown] = np.asarray(rule.deeper(view, distances), bool)
-        candidates: IntArray = np.flatnonzero(~nodes.terminated & grows[nodes.roots])
-        alive = np.zeros(len(grows), bool)
-        alive[nodes.roots[candidates]] = True
-        self._stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
-        if options.width is not None:
-            candidates = self._likeliest(nodes, candidates, int(min(options.width, len(candidates))))
-        if options.budget.nodes is not None:
-            planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * expansion.steps_per_node
-            too_many = alive & (self._nodes + planned > options.budget.nodes)
-            self._stop(np.flatnonzero(too_many), SearchStatus.NODE_LIMIT)
-            candidates = candidates[~too_many[nodes.roots[candidates]]]
-        if len(candidates) and time.perf_counter() > self._deadline:
-            self._stop(np.unique(nodes.roots[candidates]), SearchStatus.TIME_LIMIT)
-            return candidates[:0]
-        return candidates
+        return results.choose(nodes, results.deeper(level), lambda some: self._likeliest(nodes, some), steps_per_node)
 
     def _value_nodes(self, nodes: _Nodes, depth: int) -> None:
         """Ask the value function for each distinct observation of nodes that have not terminated."""
@@ -478,7 +437,7 @@ class _ExpectationTrees:
         complete = np.setdiff1d(nodes.roots, nodes.roots[alive])
         if len(complete):
             self._record(complete, depth)
-            self._stop(complete, SearchStatus.TERMINATED)
+            self._results.stop(complete, SearchStatus.TERMINATED)
         return alive
 
     def _back_up(self, depth: int) -> FloatArray:
@@ -493,39 +452,16 @@ class _ExpectationTrees:
         assert self._levels[0].action_values is not None
         return self._levels[0].action_values
 
-    def _record(self, grown: IntArray, depth: int) -> tuple[LevelView, FloatArray]:
-        """Add a level to the results of some roots; returns what the rule sees of it, and its distances."""
+    def _record(self, grown: IntArray, depth: int) -> RecordedLevel:
+        """Add a level to the results of some roots; returns what the rule sees of it."""
         q = self._back_up(depth)[grown]
-        if self._masks is not None:
-            q[~self._masks[grown]] = -np.inf
-        values, references = q.max(axis=1), self._references[grown]
-        seen = [self._recorded[root] for root in grown.tolist()]
-        previous = np.array([levels[-1].value if levels else references[i] for i, levels in enumerate(seen)])
-        view = LevelView(depth, q, values, previous, references)
-        distances = np.asarray(self._options.rule.distances(view), np.float64)
-        seconds = self._stopwatch.seconds()
-        expanded = self._nodes - self._nodes_before
-        self._nodes_before[grown] = self._nodes[grown]
-        distinct = np.bincount(self._levels[depth].roots, minlength=len(self._roots))
-        leaves, samples = self._draw_leaves(grown, depth), self._root_samples(grown)
+        leaves, paths = self._draw_leaves(grown, depth, q)
+        level = self._results.record(leaves, depth, self._levels[depth].roots, self._root_samples(grown))
         for i, root in enumerate(grown.tolist()):
-            self._recorded[root].append(
-                Level(
-                    depth,
-                    q[i],
-                    leaves.returns[i],
-                    leaves.observations[i],
-                    leaves.terminated[i],
-                    leaves.steps[i],
-                    int(expanded[root]),
-                    int(distinct[root]),
-                    float(distances[i]),
-                    seconds,
-                    None if samples is None else samples[i],
-                )
-            )
-            self._paths[root] = [tuple(path[:steps].tolist()) for path, steps in zip(*leaves.paths_of(i), strict=True)]
-        return view, distances
+            self._paths[root] = [
+                tuple(path[:steps]) for path, steps in zip(paths[i].tolist(), leaves.depths[i].tolist(), strict=True)
+            ]
+        return level
 
     def _root_samples(self, grown: IntArray) -> FloatArray | None:
         """Return the value (n, A, K) of each first action in each drawn future; None where outcomes were listed."""
@@ -538,15 +474,24 @@ class _ExpectationTrees:
         outcomes = first.rewards + self._options.discount * values[first.children]
         return np.asarray(outcomes.reshape(-1, self._num_actions, self._futures)[grown])
 
-    def _draw_leaves(self, grown: IntArray, depth: int) -> _DrawnLeaves:
-        """Follow each first action of some roots to a leaf: chance by its probabilities, decisions by their maximum."""
-        count = self._num_actions
+    def _draw_leaves(self, grown: IntArray, depth: int, q: FloatArray) -> tuple[ActionLeaves, IntArray]:
+        """Follow each first action of n roots to a leaf: chance by its probabilities, decisions by their maximum.
+
+        Args:
+            grown: (n,) the roots.
+            depth: at which trees are cut.
+            q: (n, A) values of the first actions.
+
+        Returns:
+            leaves: one for each first action.
+            paths: (n, A, depth) the actions that lead there; those beyond the depth of a leaf mean nothing.
+        """
+        sim, shape, count = self._options.sim, q.shape, self._num_actions
         nodes, actions = np.repeat(grown, count), np.tile(np.arange(count), len(grown))
         roots = nodes.copy()
-        leaves = _DrawnLeaves.at_roots(len(grown), count, self._options.sim, depth)
-        returns, steps, terminated = (part.reshape(-1) for part in (leaves.returns, leaves.steps, leaves.terminated))
-        observations = leaves.observations.reshape(len(nodes), *self._options.sim.observation_shape)
-        paths = leaves.paths.reshape(len(nodes), -1)
+        returns, terminated = np.zeros(len(nodes)), np.zeros(len(nodes), bool)
+        steps, paths = np.zeros(len(nodes), np.intp), np.zeros((len(nodes), depth), np.intp)
+        observations = np.zeros((len(nodes), *sim.observation_shape), sim.observation_dtype)
         moving = np.arange(len(nodes))
         for level in range(1, depth + 1):
             above, below = self._levels[level - 1], self._levels[level]
@@ -565,10 +510,25 @@ class _ExpectationTrees:
             observations[moving] = below.observations[below.rows[nodes[moving]]]
             if level < depth and below.action_values is not None:
                 actions[moving] = below.action_values[nodes[moving]].argmax(axis=1)
-        return leaves
+        leaves = ActionLeaves(
+            grown,
+            q,
+            returns.reshape(shape),
+            observations.reshape(*shape, *sim.observation_shape),
+            terminated.reshape(shape),
+            steps.reshape(shape),
+            nodes.reshape(shape),
+        )
+        return leaves, paths.reshape(*shape, depth)
 
-    def _likeliest(self, nodes: _Nodes, candidates: IntArray, width: int) -> IntArray:
-        """Return the `width` candidates of each root that the best plans after each first action reach most often."""
+    def _likeliest(self, nodes: _Nodes, candidates: IntArray) -> IntArray:
+        """Return the candidates of each root that the best plans after each first action reach most often.
+
+        A beam keeps `width` of them, a search without one all.
+        """
+        if self._options.width is None:
+            return candidates
+        width = int(min(self._options.width, len(candidates)))
         reach: FloatArray = np.ones(len(self._roots))
         for level, below in zip(self._levels[:-1], self._levels[1:], strict=True):
             count = self._num_actions
@@ -582,56 +542,14 @@ class _ExpectationTrees:
         kept = [by_reach[nodes.roots[by_reach] == root][:width] for root in np.unique(nodes.roots[candidates])]
         return np.sort(np.concatenate(kept)) if kept else candidates
 
-    def _stop(self, roots: IntArray, status: SearchStatus) -> None:
-        """Set the status of some roots."""
-        for root in roots.tolist():
-            self._status[root] = status
-
     def paths(self, root: int) -> list[tuple[int, ...]]:
         """Return the actions to the drawn leaf of each first action."""
         return self._paths[root]
 
     def result(self, root: int) -> SearchResult:
         """Return the result of one root."""
-        levels = tuple(self._recorded[root])
-        return SearchResult(
-            levels,
-            self._paths[root][int(levels[-1].action_values.argmax())],
-            int(self._nodes[root]),
-            self._tree_nodes[root],
-            self._status[root],
-            self._given_up[root],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _DrawnLeaves:
-    """A leaf below each of the A first actions of n roots."""
-
-    returns: FloatArray
-    """(n, A)"""
-    steps: IntArray
-    terminated: BoolArray
-    observations: Observations
-    """(n, A, *observation_shape)"""
-    paths: IntArray
-    """(n, A, depth) the actions that lead there"""
-
-    @classmethod
-    def at_roots(cls, roots: int, actions: int, sim: Simulator, depth: int) -> _DrawnLeaves:
-        """Return leaves that are still at their roots."""
-        shape = (roots, actions)
-        return cls(
-            np.zeros(shape),
-            np.zeros(shape, np.intp),
-            np.zeros(shape, bool),
-            np.zeros((*shape, *sim.observation_shape), sim.observation_dtype),
-            np.zeros((*shape, depth), np.intp),
-        )
-
-    def paths_of(self, i: int) -> tuple[IntArray, list[int]]:
-        """Return the paths (A, depth) of root number i, and how long each is."""
-        return self.paths[i], self.steps[i].tolist()
+        best = int(self._results.levels[root][-1].action_values.argmax())
+        return self._results.result(root, self._paths[root][best])
 
 
 def _taken(parts: Sequence[Sequence[Handle]], places: IntArray) -> list[Handle]:

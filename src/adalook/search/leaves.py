@@ -52,8 +52,8 @@ def checked_values(values: Any, count: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class BestLeaves:
-    """The best leaf below each of the A first actions of n roots."""
+class ActionLeaves:
+    """A leaf below each of the A first actions of n roots: the best one, or under chance one that is drawn."""
 
     roots: IntArray
     """(n,) ascending"""
@@ -73,7 +73,7 @@ class BestLeaves:
 
 def best_leaves(
     nodes: Nodes, bootstrapped: FloatArray, terminated: TerminatedLeaves, depth: int, only: IntArray | None = None
-) -> BestLeaves:
+) -> ActionLeaves:
     """Return the best leaves of trees that are cut at a level.
 
     Args:
@@ -91,7 +91,7 @@ def best_leaves(
         roots, spans = roots[wanted], [spans[i] for i in wanted]
     first_actions = np.arange(bootstrapped.shape[1])
     best = np.array([start + bootstrapped[start:stop].argmax(axis=0) for start, stop in spans])
-    leaves = BestLeaves(
+    leaves = ActionLeaves(
         roots,
         bootstrapped[best, first_actions],
         nodes.returns[best, first_actions],
@@ -141,7 +141,7 @@ class TerminatedLeaves:
             self._observations[root] = np.zeros(shape, self._sim.observation_dtype)
         self._observations[root][better] = nodes.observations[nodes.rows[best[better]]]
 
-    def replace_worse(self, leaves: BestLeaves) -> None:
+    def replace_worse(self, leaves: ActionLeaves) -> None:
         """Replace, in place, the leaves that are worth less than a terminated one."""
         if not self._observations:
             return

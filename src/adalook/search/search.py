@@ -4,7 +4,8 @@
 
 A path that terminates early counts with the rewards it has collected and no V. The search goes breadth first, so that a
 depth rule can decide after each level whether another is worth its cost; equal nodes are merged, which changes no value
-(see `level`). Reading order: `search_many`, `_Trees.grow`, and the methods below it in the order of the calls.
+(see `level`). Reading order: `search_many`, `_Trees.grow`, and the methods below it in the order of the calls;
+`GrowingResults` keeps the books.
 
 In a stochastic simulator a path is not the agent's to choose: there the tree takes expectations, see `chance`.
 
@@ -19,16 +20,16 @@ import functools
 import math
 import numbers
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._validation import fraction_above_zero, integer, optional, positive_or_infinite
 from adalook.errors import ArgumentError
-from adalook.search.leaves import BestLeaves, TerminatedLeaves, best_leaves, checked_values, leaf_values
+from adalook.search.leaves import ActionLeaves, TerminatedLeaves, best_leaves, checked_values, leaf_values
 from adalook.search.level import (
     AllObservations,
     DistinctObservations,
@@ -87,6 +88,10 @@ class Budget:
     def __post_init__(self) -> None:
         optional(positive_or_infinite).validate("the budget of nodes", self.nodes)
         optional(positive_or_infinite).validate("the budget of seconds", self.seconds)
+
+    def deadline(self) -> float:
+        """Return when a search that begins now must end, by `time.perf_counter`."""
+        return math.inf if self.seconds is None else time.perf_counter() + self.seconds
 
 
 UNLIMITED = Budget()
@@ -206,6 +211,10 @@ class SearchOptions:
     evaluate_all: bool
     """Evaluate the leaves of every level, not only of the last."""
 
+    def evaluates(self, depth: int) -> bool:
+        """Return whether the leaves of a level are evaluated."""
+        return self.evaluate_all or depth == self.rule.max_depth
+
 
 @dataclass(frozen=True, eq=False)
 class _Step:
@@ -224,104 +233,64 @@ class _Trees:
         self._options = options
         width = options.width
         self._select: NodeSelection = all_nodes if width is None else functools.partial(most_valuable, width=width)
-        budget, count = options.budget, len(roots)
-        self._deadline = math.inf if budget.seconds is None else time.perf_counter() + budget.seconds
-        self._stopwatch = Stopwatch()
-        self._observations = np.stack([root.observation for root in roots])
-        self._masks = options.sim.action_masks(self._observations) if options.sim.masked else None
-        self._terminated = TerminatedLeaves(count, options.sim)
+        self._results = GrowingResults(options, roots, options.budget.deadline())
+        self._terminated = TerminatedLeaves(len(roots), options.sim)
         self._steps: list[_Step] = []  # by depth
-        # All that follow are by root.
-        self._levels: list[list[Level]] = [[] for _ in roots]
-        self._status = [SearchStatus.DONE] * count
-        self._given_up = [Seconds()] * count
-        self._tree_nodes = [0] * count
-        self._nodes: IntArray = np.zeros(count, np.int64)
-        self._nodes_before: IntArray = np.zeros(count, np.int64)  # those down to the last evaluated level
-        self._best_nodes: list[tuple[int, int]] = [(0, 0)] * count  # depth and index in the level of the best leaf
+        self._best_nodes: list[tuple[int, int]] = [(0, 0)] * len(roots)  # depth and index in the level of the best leaf
 
     def grow(self, expander: Expander, states: Sequence[State]) -> None:
         """Add level after level, until no tree grows any more."""
         rule, count = self._options.rule, len(states)
-        references = rule.reference(self._observations, self._options.value_fn)
-        self._references = checked_references(references, count)
         frontier = Frontier(np.arange(count), list(expander.load_roots(states)), None, [1] * count)
         chosen: IntArray = np.arange(count)
-        self._stopwatch.restart()
+        self._results.stopwatch.restart()
         for depth in range(1, rule.max_depth + 1):
             nodes = self._expand(expander, frontier, depth)
             if nodes is None:
                 return
             self._steps.append(_Step(nodes.via, chosen))
             self._terminated.add(nodes, depth)
-            chosen = self._evaluate(nodes, depth) if self._evaluates(depth) else self._skip_values(nodes, depth)
+            chosen = self._evaluate(nodes, depth) if self._options.evaluates(depth) else self._skip_values(nodes, depth)
             if not len(chosen):
                 return
             frontier = nodes.take(chosen)
             expander.keep(frontier.handles)
 
-    def _evaluates(self, depth: int) -> bool:
-        """Return whether the leaves of a level are evaluated."""
-        return self._options.evaluate_all or depth == self._options.rule.max_depth
-
     def _expand(self, expander: Expander, frontier: Frontier, depth: int) -> Nodes | None:
         """Return the next level and count its steps, or None if time ran out before it was complete."""
-        sim = self._options.sim
-        # Without a first level there is no answer, so it has no deadline.
-        deadline = math.inf if depth == 1 else self._deadline
-        store = DistinctObservations if self._evaluates(depth) else AllObservations
+        options, results = self._options, self._results
+        sim = options.sim
+        store = DistinctObservations if options.evaluates(depth) else AllObservations
         level = LevelBuilder(frontier, sim.num_actions, store(sim.observation_shape, sim.observation_dtype))
-        children = expander.expand(frontier.handles, leaves=depth == self._options.rule.max_depth)
-        complete = True
-        budget = self._options.budget
-        waiting = LevelDeadline(expander, self._deadline, budget.seconds, first=depth == 1)
-        with waiting, contextlib.closing(self._stopwatch.time_expansion(children)) as batches:
+        children = expander.expand(frontier.handles, leaves=depth == options.rule.max_depth)
+        waiting = LevelDeadline(expander, results.deadline, options.budget.seconds, first=depth == 1)
+        with waiting, contextlib.closing(results.stopwatch.time_expansion(children)) as batches:
             for batch in batches:
                 level.add(batch)
-                if time.perf_counter() > deadline:
-                    complete = False
+                if waiting.is_over():
                     break
-        if waiting.passed or not complete:
-            self._give_up(frontier, level.positions)
+        if waiting.passed:
+            parents = level.positions // sim.num_actions
+            results.count(frontier.roots[parents], [frontier.paths[parent] for parent in parents.tolist()])
+            results.give_up(np.unique(frontier.roots))
             return None
-        self._count(frontier)
-        return level.build(self._options.discount ** (depth - 1))
-
-    def _count(self, frontier: Frontier) -> None:
-        """Count the steps of a complete level."""
-        count = self._options.sim.num_actions
-        for root, paths in zip(frontier.roots.tolist(), frontier.paths, strict=True):
-            self._tree_nodes[root] += paths * count
-        self._nodes += np.bincount(frontier.roots, minlength=len(self._levels)) * count
-
-    def _give_up(self, frontier: Frontier, positions: IntArray) -> None:
-        """Count the steps (n,) of a level that is not complete, and the time spent on it."""
-        parents = positions // self._options.sim.num_actions
-        for parent in parents.tolist():
-            self._tree_nodes[frontier.roots[parent]] += frontier.paths[parent]
-        self._nodes += np.bincount(frontier.roots[parents], minlength=len(self._levels))
-        growing = np.unique(frontier.roots)
-        self._stop(growing, SearchStatus.TIME_LIMIT)
-        seconds = self._stopwatch.seconds()
-        for root in growing.tolist():
-            self._given_up[root] = seconds
+        results.count(frontier.roots, frontier.paths, steps=sim.num_actions)
+        return level.build(options.discount ** (depth - 1))
 
     def _evaluate(self, nodes: Nodes, depth: int) -> IntArray:
         """Evaluate a level, record it, and ask the rule; returns which of its nodes are expanded next."""
-        options = self._options
+        options, results = self._options, self._results
         begin = time.perf_counter()
         values = leaf_values(nodes, options.value_fn, depth)
-        self._stopwatch.values += time.perf_counter() - begin
+        results.stopwatch.values += time.perf_counter() - begin
         bootstrapped = nodes.returns + options.discount**depth * values[:, None]
-        best = best_leaves(nodes, bootstrapped, self._terminated, depth)
-        view, distances = self._view(best, depth)
-        self._record(nodes, best, distances, depth)
-        self._stopwatch.restart()
+        leaves = best_leaves(nodes, bootstrapped, self._terminated, depth)
+        view = self._record(nodes, leaves, depth)
+        results.stopwatch.restart()
         if depth == options.rule.max_depth:
             return np.empty(0, np.intp)
-        grows = np.zeros(len(self._levels), bool)
-        grows[best.roots] = np.asarray(options.rule.deeper(view, distances), bool)
-        return self._choose(nodes, bootstrapped, grows)
+        select = functools.partial(self._select, nodes, bootstrapped)
+        return results.choose(nodes, results.deeper(view), select, options.sim.num_actions)
 
     def _skip_values(self, nodes: Nodes, depth: int) -> IntArray:
         """Go on from a level that is not evaluated; returns which of its nodes are expanded next.
@@ -333,89 +302,26 @@ class _Trees:
         alive: IntArray = np.flatnonzero(~nodes.terminated)
         complete = np.setdiff1d(nodes.roots, nodes.roots[alive])
         if len(complete):
-            best = best_leaves(nodes, nodes.returns, self._terminated, depth, only=complete)
-            _, distances = self._view(best, depth)
-            self._record(nodes, best, distances, depth)
-            self._stop(complete, SearchStatus.TERMINATED)
+            self._record(nodes, best_leaves(nodes, nodes.returns, self._terminated, depth, only=complete), depth)
+            self._results.stop(complete, SearchStatus.TERMINATED)
         return alive
 
-    def _view(self, best: BestLeaves, depth: int) -> tuple[LevelView, FloatArray]:
-        """Return what the rule sees of a level, and the distances (n,) that it computes from it."""
-        if self._masks is not None:
-            best.action_values[~self._masks[best.roots]] = -np.inf
-        values = best.action_values.max(axis=1)
-        references = self._references[best.roots]
-        levels = [self._levels[root] for root in best.roots.tolist()]
-        previous = np.array([seen[-1].value if seen else references[i] for i, seen in enumerate(levels)])
-        view = LevelView(depth, best.action_values, values, previous, references)
-        return view, np.asarray(self._options.rule.distances(view), np.float64)
-
-    def _record(self, nodes: Nodes, best: BestLeaves, distances: FloatArray, depth: int) -> None:
-        """Add a level to the result of every root that has grown."""
-        seconds = self._stopwatch.seconds()
-        expanded = self._nodes - self._nodes_before
-        self._nodes_before[best.roots] = self._nodes[best.roots]
-        distinct = np.bincount(nodes.roots, minlength=len(self._levels))
-        for i, root in enumerate(best.roots.tolist()):
-            level = Level(
-                depth,
-                best.action_values[i],
-                best.returns[i],
-                best.observations[i],
-                best.terminated[i],
-                best.depths[i],
-                int(expanded[root]),
-                int(distinct[root]),
-                float(distances[i]),
-                seconds,
-            )
-            self._levels[root].append(level)
-            winner = int(level.action_values.argmax())
-            self._best_nodes[root] = (int(best.depths[i, winner]), int(best.nodes[i, winner]))
-
-    def _choose(self, nodes: Nodes, bootstrapped: FloatArray, grows: BoolArray) -> IntArray:
-        """Return which nodes are expanded next; sets the status of every root that stops against the rule's wish.
-
-        Args:
-            nodes: of the level.
-            bootstrapped: (nodes, A) R_a + γ^depth V.
-            grows: (R,) which trees the rule wants deeper.
-        """
-        candidates: IntArray = np.flatnonzero(~nodes.terminated & grows[nodes.roots])
-        alive = np.zeros(len(grows), bool)
-        alive[nodes.roots[candidates]] = True
-        self._stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
-        candidates = self._select(nodes, bootstrapped, candidates)
-        if self._options.budget.nodes is not None:
-            planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * self._options.sim.num_actions
-            too_many = alive & (self._nodes + planned > self._options.budget.nodes)
-            self._stop(np.flatnonzero(too_many), SearchStatus.NODE_LIMIT)
-            candidates = candidates[~too_many[nodes.roots[candidates]]]
-        if len(candidates) and time.perf_counter() > self._deadline:
-            self._stop(np.unique(nodes.roots[candidates]), SearchStatus.TIME_LIMIT)
-            return candidates[:0]
-        return candidates
-
-    def _stop(self, roots: IntArray, status: SearchStatus) -> None:
-        """Set the status of some roots."""
-        for root in roots.tolist():
-            self._status[root] = status
+    def _record(self, nodes: Nodes, leaves: ActionLeaves, depth: int) -> RecordedLevel:
+        """Add a level to the results, and remember the best leaf of each root; returns what the rule sees of it."""
+        view = self._results.record(leaves, depth, nodes.roots)
+        for i, root in enumerate(leaves.roots.tolist()):
+            winner = int(leaves.action_values[i].argmax())
+            self._best_nodes[root] = (int(leaves.depths[i, winner]), int(leaves.nodes[i, winner]))
+        return view
 
     def result(self, root: int) -> SearchResult:
         """Return the result of one root."""
-        return SearchResult(
-            tuple(self._levels[root]),
-            self._path(root),
-            int(self._nodes[root]),
-            self._tree_nodes[root],
-            self._status[root],
-            self._given_up[root],
-        )
+        return self._results.result(root, self._path(root))
 
     def _path(self, root: int) -> tuple[int, ...]:
         """Return the actions from a root to its best leaf, traced back from there."""
         count = self._options.sim.num_actions
-        first_action = int(self._levels[root][-1].action_values.argmax())
+        first_action = int(self._results.levels[root][-1].action_values.argmax())
         depth, node = self._best_nodes[root]
         actions: list[int] = []
         for step in reversed(self._steps[:depth]):
@@ -423,6 +329,152 @@ class _Trees:
             actions.append(position % count)
             node = int(step.frontier[position // count])
         return tuple(reversed(actions))
+
+
+class RecordedLevel(NamedTuple):
+    """A level that was added to the results of n roots, as a rule decides about it."""
+
+    roots: IntArray  # (n,)
+    view: LevelView
+    distances: FloatArray  # (n,)
+
+
+class LevelNodes(Protocol):
+    """The n nodes of a level, as far as it matters for which of them are expanded."""
+
+    @property
+    def roots(self) -> IntArray:
+        """(n,) the root of each, ascending."""
+
+    @property
+    def terminated(self) -> BoolArray:
+        """(n,) which of them have terminated."""
+
+
+class GrowingResults:
+    """The results of R roots while their trees grow: levels so far, costs, and why each tree stopped.
+
+    Args:
+        options: of the search.
+        roots: R of them.
+        deadline: by `time.perf_counter`.
+    """
+
+    def __init__(self, options: SearchOptions, roots: Sequence[Root], deadline: float) -> None:
+        self._options, self.deadline, count = options, deadline, len(roots)
+        observations = np.stack([root.observation for root in roots])
+        self._masks = options.sim.action_masks(observations) if options.sim.masked else None
+        self._references = checked_references(options.rule.reference(observations, options.value_fn), count)
+        self.stopwatch = Stopwatch()
+        # All that follow are by root.
+        self.levels: list[list[Level]] = [[] for _ in roots]
+        self._status = [SearchStatus.DONE] * count
+        self._given_up = [Seconds()] * count
+        self._tree_nodes = [0] * count
+        self._nodes: IntArray = np.zeros(count, np.int64)
+        self._nodes_before: IntArray = np.zeros(count, np.int64)  # those down to the last evaluated level
+
+    def count(self, roots: IntArray, paths: Sequence[int], steps: int = 1) -> None:
+        """Count `steps` simulated steps from each of n nodes, to which so many paths (n,) of the plain tree lead."""
+        for root, each in zip(roots.tolist(), paths, strict=True):
+            self._tree_nodes[root] += each * steps
+        self._nodes += np.bincount(roots, minlength=len(self.levels)) * steps
+
+    def record(
+        self, leaves: ActionLeaves, depth: int, owners: IntArray, samples: FloatArray | None = None
+    ) -> RecordedLevel:
+        """Add a level to the results of n roots.
+
+        Args:
+            leaves: one below each of their first actions; actions that a state does not offer lose their value here.
+            depth: of the level.
+            owners: (nodes,) the root of each of its nodes.
+            samples: (n, A, K) see `Level.samples`.
+        """
+        roots = leaves.roots
+        if self._masks is not None:
+            leaves.action_values[~self._masks[roots]] = -np.inf
+        references = self._references[roots]
+        levels = [self.levels[root] for root in roots.tolist()]
+        previous = np.array([seen[-1].value if seen else references[i] for i, seen in enumerate(levels)])
+        view = LevelView(depth, leaves.action_values, leaves.action_values.max(axis=1), previous, references)
+        distances = np.asarray(self._options.rule.distances(view), np.float64)
+        seconds = self.stopwatch.seconds()
+        expanded = self._nodes - self._nodes_before
+        self._nodes_before[roots] = self._nodes[roots]
+        distinct = np.bincount(owners, minlength=len(self.levels))
+        for i, root in enumerate(roots.tolist()):
+            self.levels[root].append(
+                Level(
+                    depth,
+                    leaves.action_values[i],
+                    leaves.returns[i],
+                    leaves.observations[i],
+                    leaves.terminated[i],
+                    leaves.depths[i],
+                    int(expanded[root]),
+                    int(distinct[root]),
+                    float(distances[i]),
+                    seconds,
+                    None if samples is None else samples[i],
+                )
+            )
+        return RecordedLevel(roots, view, distances)
+
+    def deeper(self, level: RecordedLevel) -> BoolArray:
+        """Return (R,) which trees the rule wants to grow by another level."""
+        grows = np.zeros(len(self.levels), bool)
+        grows[level.roots] = np.asarray(self._options.rule.deeper(level.view, level.distances), bool)
+        return grows
+
+    def choose(
+        self, nodes: LevelNodes, grows: BoolArray, select: Callable[[IntArray], IntArray], steps_per_node: int
+    ) -> IntArray:
+        """Return which nodes are expanded next; sets the status of every root that stops against the rule's wish.
+
+        Args:
+            nodes: of the level.
+            grows: (R,) which trees the rule wants deeper.
+            select: takes the candidates, indices of nodes that may be expanded, and returns those that shall be.
+            steps_per_node: what expanding one of them costs.
+        """
+        candidates: IntArray = np.flatnonzero(~nodes.terminated & grows[nodes.roots])
+        alive = np.zeros(len(grows), bool)
+        alive[nodes.roots[candidates]] = True
+        self.stop(np.flatnonzero(grows & ~alive), SearchStatus.TERMINATED)
+        candidates = select(candidates)
+        if self._options.budget.nodes is not None:
+            planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * steps_per_node
+            too_many = alive & (self._nodes + planned > self._options.budget.nodes)
+            self.stop(np.flatnonzero(too_many), SearchStatus.NODE_LIMIT)
+            candidates = candidates[~too_many[nodes.roots[candidates]]]
+        if len(candidates) and time.perf_counter() > self.deadline:
+            self.stop(np.unique(nodes.roots[candidates]), SearchStatus.TIME_LIMIT)
+            return candidates[:0]
+        return candidates
+
+    def stop(self, roots: IntArray, status: SearchStatus) -> None:
+        """Set the status of some roots."""
+        for root in roots.tolist():
+            self._status[root] = status
+
+    def give_up(self, roots: IntArray) -> None:
+        """Stop some roots in the middle of a level, for want of time."""
+        self.stop(roots, SearchStatus.TIME_LIMIT)
+        seconds = self.stopwatch.seconds()
+        for root in roots.tolist():
+            self._given_up[root] = seconds
+
+    def result(self, root: int, path: tuple[int, ...]) -> SearchResult:
+        """Return the result of one root, with the path to the leaf that answers."""
+        return SearchResult(
+            tuple(self.levels[root]),
+            path,
+            int(self._nodes[root]),
+            self._tree_nodes[root],
+            self._status[root],
+            self._given_up[root],
+        )
 
 
 class Stopwatch:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -129,7 +130,13 @@ class LevelDeadline:
         self._expander, self._seconds, self._first = expander, seconds or 0.0, first
         self._grace = max(MIN_GRACE_SECONDS, GRACE * self._seconds) if first else 0.0
         self._deadline = deadline + self._grace
+        self._gives_up_at = math.inf if first else deadline
         self.passed = False
+
+    def is_over(self) -> bool:
+        """Return whether the deadline has passed, so that a level is given up; a first level never is."""
+        self.passed = time.perf_counter() > self._gives_up_at
+        return self.passed
 
     def __enter__(self) -> LevelDeadline:
         self._expander.deadline = self._deadline
@@ -139,14 +146,15 @@ class LevelDeadline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._expander.deadline = math.inf
-        self.passed = isinstance(error, ExpansionTimeout)
-        if self.passed and self._first:
+        timed_out = isinstance(error, ExpansionTimeout)
+        self.passed = self.passed or timed_out
+        if timed_out and self._first:
             raise SimulatorError(
                 "the simulator has not answered a first step",
                 expected=f"an answer within {self._seconds:g} s and a grace of {self._grace:g} s",
                 remedy="look at what hangs in its expand or step; al.check_simulator steps it in this process",
             ) from None
-        return self.passed
+        return timed_out
 
 
 def make_expander(sim: Simulator, workers: int) -> Expander:
