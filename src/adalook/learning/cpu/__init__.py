@@ -25,7 +25,7 @@ LEARNERS: dict[type[torch.nn.Module], type[Learner]] = {MinAtarTrunk: MinAtarLea
 
 def accelerate_network(network: QNetwork, config: Config, device: torch.device) -> QNetwork:
     """Return a network whose trunk is compiled where there is a twin for it and the config asks for it."""
-    if _wanted("network", config, device):
+    if _enabled("network", config, device):
         if isinstance(network.trunk, MinAtarTrunk):
             network.trunk.convolution = CompiledConvolution(network.trunk)
         if isinstance(network.trunk, NatureTrunk):
@@ -35,12 +35,12 @@ def accelerate_network(network: QNetwork, config: Config, device: torch.device) 
 
 def make_learner(network: QNetwork, target: QNetwork, config: Config, device: torch.device) -> Learner:
     """Return a learner: plain PyTorch, or a twin of it where there is one and the config asks for it."""
-    kind = LEARNERS.get(type(network.trunk), Learner) if _wanted("network", config, device) else Learner
+    kind = LEARNERS.get(type(network.trunk), Learner) if _enabled("network", config, device) else Learner
     optimizers: dict[str, type[torch.optim.Optimizer]] = {}
-    if _wanted("optimizer", config, device):
+    if _enabled("optimizer", config, device):
         optimizers["rmsprop"] = CompiledRMSprop
     return kind(network, target, config, device, optimizers)
 
 
-def _wanted(twin: str, config: Config, device: torch.device) -> bool:
+def _enabled(twin: str, config: Config, device: torch.device) -> bool:
     return device.type == "cpu" and config.accelerate in (twin, "all")

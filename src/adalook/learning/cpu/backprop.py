@@ -125,9 +125,9 @@ class BackpropLearner(Learner):
         )
         if not math.isfinite(loss):
             raise DivergedError(loss)
-        by_value = torch.from_numpy(q_gradients)
-        by_feature = torch.mm(by_value, forward.weight).mul_(forward.features > 0)
-        self._step(forward, by_value, by_feature)
+        grad_values = torch.from_numpy(q_gradients)
+        grad_features = torch.mm(grad_values, forward.weight).mul_(forward.features > 0)
+        self._step(forward, grad_values, grad_features)
         return Update(loss, mean_value)
 
     @abstractmethod
@@ -135,20 +135,20 @@ class BackpropLearner(Learner):
         """Return what goes into the first convolution, and what comes out of each, after its ReLU."""
 
     @abstractmethod
-    def _step(self, forward: Forward, by_value: Tensor, by_feature: Tensor) -> None:
+    def _step(self, forward: Forward, grad_values: Tensor, grad_features: Tensor) -> None:
         """Set all gradients and let the optimizer step.
 
         Args:
             forward: the forward pass.
-            by_value: (n, heads·A) ∂q.
-            by_feature: (n, features) ∂f, of what goes into the last ReLU.
+            grad_values: (n, heads·A) ∂q.
+            grad_features: (n, features) ∂f, of what goes into the last ReLU.
         """
 
-    def _set_head_gradients(self, forward: Forward, by_value: Tensor) -> None:
+    def _set_head_gradients(self, forward: Forward, grad_values: Tensor) -> None:
         """Set the gradients of the heads in the batch; the others have none, so that the optimizer leaves them."""
         names = forward.names
-        weights = torch.mm(by_value.t(), forward.features).chunk(len(names))
-        biases = by_value.sum(0).chunk(len(names))
+        weights = torch.mm(grad_values.t(), forward.features).chunk(len(names))
+        biases = grad_values.sum(0).chunk(len(names))
         for name, head in self._heads:
             part = names.index(name) if name in names else None
             head.weight.grad = None if part is None else weights[part]
@@ -164,21 +164,21 @@ class MinAtarLearner(BackpropLearner):
         conv.weight.grad, conv.bias.grad = torch.zeros_like(conv.weight), torch.zeros_like(conv.bias)
         self._conv_gradients = [conv.weight.grad.numpy(), conv.bias.grad.numpy()]
         dense.weight.grad = self._dense_gradients
-        self._by_convolved = torch.empty(0, dense.in_features, dtype=torch.float32)
+        self._grad_convolved = torch.empty(0, dense.in_features, dtype=torch.float32)
 
     def _convolve(self, observations: Tensor) -> list[Tensor]:
         return [observations, self._trunk.convolution(observations)]
 
-    def _step(self, forward: Forward, by_value: Tensor, by_feature: Tensor) -> None:
+    def _step(self, forward: Forward, grad_values: Tensor, grad_features: Tensor) -> None:
         observations, convolved = forward.layers
-        self._set_head_gradients(forward, by_value)
-        torch.mm(by_feature.t(), convolved, out=self._dense_gradients)
-        self._trunk.dense.bias.grad = by_feature.sum(0)
-        by_convolved = torch.mm(by_feature, self._dense_weight, out=self._by_convolved.resize_(convolved.shape))
-        outputs, by_output = (
-            tensor.numpy().reshape(-1, *self._trunk.convolved_shape) for tensor in (convolved, by_convolved)
+        self._set_head_gradients(forward, grad_values)
+        torch.mm(grad_features.t(), convolved, out=self._dense_gradients)
+        self._trunk.dense.bias.grad = grad_features.sum(0)
+        grad_convolved = torch.mm(grad_features, self._dense_weight, out=self._grad_convolved.resize_(convolved.shape))
+        outputs, grad_outputs = (
+            tensor.numpy().reshape(-1, *self._trunk.convolved_shape) for tensor in (convolved, grad_convolved)
         )
-        convolution_gradients(observations.numpy(), outputs, by_output, *self._conv_gradients)
+        convolution_gradients(observations.numpy(), outputs, grad_outputs, *self._conv_gradients)
         self.optimizer.step()
 
 
@@ -213,7 +213,7 @@ class NatureLearner(BackpropLearner):
         layers: list[Tensor] = self._trunk.convolved(observations)
         return layers
 
-    def _step(self, forward: Forward, by_value: Tensor, by_feature: Tensor) -> None:
+    def _step(self, forward: Forward, grad_values: Tensor, grad_features: Tensor) -> None:
         """Set all gradients and let the optimizer step, twice.
 
         The first step is the dense layer's, 19 of 20 weights: it is made beside the convolutions' gradients, as soon as
@@ -221,51 +221,51 @@ class NatureLearner(BackpropLearner):
         """
         trunk, layers, submit = self._trunk, forward.layers, self._executor.submit
         self.optimizer.zero_grad()
-        computed = submit(torch.mm, by_feature.t(), layers[3].flatten(1), out=self._dense_gradients)
-        gradients = torch.mm(by_feature, self._dense_weight).view_as(layers[3])
+        computed = submit(torch.mm, grad_features.t(), layers[3].flatten(1), out=self._dense_gradients)
+        gradients = torch.mm(grad_features, self._dense_weight).view_as(layers[3])
         gradients = gradients.contiguous(memory_format=torch.channels_last)  # as all the layers are
-        stepped = submit(self._step_dense, computed, by_feature.sum(0))
-        by_weights = []
+        stepped = submit(self._step_dense, computed, grad_features.sum(0))
+        grad_weights = []
         for number, convolution in ((3, trunk.conv3), (2, trunk.conv2)):
             gradients = torch.ops.aten.threshold_backward(gradients, layers[number], 0)
-            by_weights.append(submit(_by_weights, convolution, layers[number - 1], gradients))
-            gradients = _by_input(convolution, layers[number - 1], gradients)
+            grad_weights.append(submit(_grad_weights, convolution, layers[number - 1], gradients))
+            gradients = _grad_input(convolution, layers[number - 1], gradients)
         gradients = torch.ops.aten.threshold_backward(gradients, layers[1], 0)
-        conv1 = _by_weights(trunk.conv1, layers[0], gradients)
+        conv1 = _grad_weights(trunk.conv1, layers[0], gradients)
         dense_gradients = stepped.result()
-        conv3, conv2 = (done.result() for done in by_weights)
-        self._set_head_gradients(forward, by_value)
+        conv3, conv2 = (done.result() for done in grad_weights)
+        self._set_head_gradients(forward, grad_values)
         for layer, (weight, bias) in ((trunk.conv1, conv1), (trunk.conv2, conv2), (trunk.conv3, conv3)):
             layer.weight.grad, layer.bias.grad = weight, bias
         self.optimizer.step()
         trunk.dense.weight.grad, trunk.dense.bias.grad = dense_gradients
 
-    def _step_dense(self, computed: Future[Tensor], by_bias: Tensor) -> tuple[Tensor, Tensor]:
+    def _step_dense(self, computed: Future[Tensor], grad_bias: Tensor) -> tuple[Tensor, Tensor]:
         """Let the optimizer step the dense layer, return its gradients and leave it without, once they are computed."""
         dense = self._trunk.dense
-        dense.weight.grad, dense.bias.grad = computed.result(), by_bias
+        dense.weight.grad, dense.bias.grad = computed.result(), grad_bias
         self.optimizer.step()
         dense.weight.grad = dense.bias.grad = None
-        return self._dense_gradients, by_bias
+        return self._dense_gradients, grad_bias
 
 
-def _by_input(convolution: nn.Conv2d, inputs: Tensor, by_output: Tensor) -> Tensor:
+def _grad_input(convolution: nn.Conv2d, inputs: Tensor, grad_outputs: Tensor) -> Tensor:
     """Return the gradients of a convolution's inputs from those of its outputs."""
-    return _convolution_backward(convolution, inputs, by_output, [True, False, False])[0]
+    return _convolution_backward(convolution, inputs, grad_outputs, [True, False, False])[0]
 
 
-def _by_weights(convolution: nn.Conv2d, inputs: Tensor, by_output: Tensor) -> tuple[Tensor, Tensor]:
+def _grad_weights(convolution: nn.Conv2d, inputs: Tensor, grad_outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of a convolution's weights and biases from those of its outputs."""
-    return _convolution_backward(convolution, inputs, by_output, [False, True, True])[1:]
+    return _convolution_backward(convolution, inputs, grad_outputs, [False, True, True])[1:]
 
 
 def _convolution_backward(
-    convolution: nn.Conv2d, inputs: Tensor, by_output: Tensor, wanted: list[bool]
+    convolution: nn.Conv2d, inputs: Tensor, grad_outputs: Tensor, output_mask: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     weight = convolution.weight.detach()  # so that nothing is recorded, in any thread
     size, stride, padding = [convolution.out_channels], convolution.stride, convolution.padding
     return torch.ops.aten.convolution_backward(  # type: ignore[no-any-return]
-        by_output,
+        grad_outputs,
         inputs,
         weight,
         size,
@@ -275,7 +275,7 @@ def _convolution_backward(
         False,
         [0, 0],
         convolution.groups,
-        wanted,
+        output_mask,
     )
 
 
