@@ -169,20 +169,28 @@ def solve(
                 line.show(loop.passes, iteration)
             if on_iteration is not None:
                 on_iteration(iteration)
-            if loop.done is not None:
-                solution = loop.solution(loop.done)
-            elif interrupt:
-                solution = loop.solution(Status.INTERRUPTED, "stopped by Ctrl-C")
-            elif max_iterations is not None and loop.passes >= max_iterations:
-                passes = "1 pass" if max_iterations == 1 else f"{max_iterations} passes"
-                solution = loop.solution(Status.ITERATION_LIMIT, f"stopped after {passes}")
-            elif max_seconds is not None and loop.seconds >= max_seconds:
-                solution = loop.solution(Status.TIME_LIMIT, f"stopped after {loop.seconds:.3g} s")
+            solution = _solution_if_over(loop, bool(interrupt), max_iterations, max_seconds)
             if file is not None and (solution is not None or file.due):
                 file.write(loop.saved())
     if interrupt and solution.status is not Status.INTERRUPTED:
         interrupt.raise_received()  # it came too late to stop this solve, but must not get lost
     return solution
+
+
+def _solution_if_over(
+    loop: _Loop, interrupted: bool, max_iterations: int | None, max_seconds: float | None
+) -> Solution | None:
+    """Return the solution if a solve is over, by itself, by Ctrl-C or at a limit; None while it goes on."""
+    if loop.done is not None:
+        return loop.solution(loop.done)
+    if interrupted:
+        return loop.solution(Status.INTERRUPTED, "stopped by Ctrl-C")
+    if max_iterations is not None and loop.passes >= max_iterations:
+        passes = "1 pass" if max_iterations == 1 else f"{max_iterations} passes"
+        return loop.solution(Status.ITERATION_LIMIT, f"stopped after {passes}")
+    if max_seconds is not None and loop.seconds >= max_seconds:
+        return loop.solution(Status.TIME_LIMIT, f"stopped after {loop.seconds:.3g} s")
+    return None
 
 
 def _with_horizon(

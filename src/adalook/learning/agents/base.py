@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
@@ -188,36 +188,32 @@ class Agent(ABC):
 
         Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
         """
-        if steps is None and seconds is None:
-            raise ArgumentError("learn needs an end", expected="steps= or seconds=")
-        if steps is not None:
-            steps = validation.integer(0).validate("steps", steps)
-        if seconds is not None:
-            seconds = validation.non_negative.validate("seconds", seconds)
-        for callback in (callbacks := list(callbacks)):
-            if not callable(callback):
-                raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
-        if out is not None:
-            from adalook.learning.runs.run import train_in
-
-            with contextlib.ExitStack() as stack:
-                limits = (np.inf if steps is None else self.step + steps, np.inf if seconds is None else seconds)
-                callbacks += _watching(self.step, limits, progress, log, stack)
-                train_in(Path(out), self, steps=steps, seconds=seconds, callbacks=callbacks)
-            return self
+        callbacks = list(callbacks)
+        _check_learn(steps, seconds, callbacks)
         last_step = np.inf if steps is None else self.step + steps
-        last_second = np.inf if seconds is None else self.trainer.seconds + seconds
+        last_second = np.inf if seconds is None else seconds
+        if out is None:
+            last_second += self.trainer.seconds
         with contextlib.ExitStack() as stack:
             callbacks += _watching(self.step, (last_step, last_second), progress, log, stack)
-            stopped = stack.enter_context(SignalGuard())
-            rounds = stack.enter_context(contextlib.closing(self.rounds()))  # type: ignore[type-var]
+            if out is not None:
+                from adalook.learning.runs.run import train_in
+
+                train_in(Path(out), self, steps=steps, seconds=seconds, callbacks=callbacks)
+                return self
+            stopped = self._learn_until(last_step, last_second, callbacks)
+        stopped.raise_received()
+        return self
+
+    def _learn_until(self, last_step: float, last_second: float, callbacks: Sequence[Callback]) -> SignalGuard:
+        """Train until a step or second, or until a callback or a signal ends it; returns the signals received."""
+        with SignalGuard() as stopped, contextlib.closing(self.rounds()) as rounds:  # type: ignore[type-var]
             goes_on = True
             while goes_on and self.step < last_step and self.trainer.seconds < last_second and not stopped:
                 done = next(rounds)
                 answers = [callback(done) for callback in callbacks]
                 goes_on = not any(answer is False for answer in answers)
-        stopped.raise_received()
-        return self
+        return stopped
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
@@ -402,6 +398,17 @@ class Agent(ABC):
 def read_run_or_export(directory: Path) -> tuple[RunConfig, dict[str, Any] | None]:
     """Return the run config in a folder, with the policy if it is an exported agent, None if it is a run."""
     return read_exported_agent(directory) if is_exported_agent(directory) else (read_run_config(directory), None)
+
+
+def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[Callback]) -> None:
+    """Raise unless training has an end, and callbacks can be called."""
+    if steps is None and seconds is None:
+        raise ArgumentError("learn needs an end", expected="steps= or seconds=")
+    validation.optional(validation.integer(0)).validate("steps", steps)
+    validation.optional(validation.non_negative).validate("seconds", seconds)
+    for callback in callbacks:
+        if not callable(callback):
+            raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
 
 
 def _watching(
