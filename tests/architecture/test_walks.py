@@ -53,9 +53,9 @@ def test_a_solve() -> None:
 
 
 def test_a_round_of_training() -> None:
-    config = replace(config_for(GAME), learning_starts_steps=400, ranked_transitions=200)
+    config = replace(config_for(GAME), learning_starts_steps=160, ranked_transitions=80)
     rounds = al.QLDQN(GAME, config, seed=0).rounds()
-    while next(rounds).step < 1_200:  # by now it learns, and looks deeper than one step
+    while next(rounds).step < 480:  # by now it learns, and looks deeper than one step
         pass
     run, listed = files_run_by(lambda: next(rounds)), listed_under("A round of training, file by file")
     assert run == set(listed)
