@@ -90,13 +90,13 @@ CASES = (
 
 @dataclass(frozen=True)
 class Series:
-    """Mazes of growing size: how time and memory grow with the number of states."""
+    """Mazes of 10⁴, 10⁵, … 10⁸ states: how time and memory grow with the number of states."""
 
-    sizes: tuple[int, ...] = (100, 300, 1000, 2000, 3000)
-    quick_sizes: tuple[int, ...] = (100, 300)
+    sizes: tuple[int, ...] = (103, 319, 1_003, 3_165, 10_003)
+    quick_sizes: tuple[int, ...] = (103, 319)
     discount: float = 0.999
-    memory_goal: float = 3.0
-    """Peak memory of the largest, in multiples of the model's own arrays."""
+    memory_goal: float = 24 * 2**30
+    """Bytes within which every process must stay: its limit of address space."""
 
     def spec(self, size: int) -> dict[str, Any]:
         return {"kind": "maze", "size": size, "discount": self.discount}

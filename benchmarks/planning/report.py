@@ -77,6 +77,7 @@ def growth_rows(growth: Record) -> list[list[str]]:
             f"{item['states']:,}",
             f"{item['build_seconds']:.3g} s",
             f"{item['seconds']:.3g} s",
+            f"{item['processor_seconds']:.3g} s",
             str(item["iterations"]),
             f"{item['model_bytes'] / MEGA:,.1f} MB",
             f"{(item['peak_bytes'] - item['start_bytes']) / MEGA:,.1f} MB",
@@ -84,12 +85,13 @@ def growth_rows(growth: Record) -> list[list[str]]:
             f"{item['peak_bytes'] / MEGA:,.1f} MB",
         ]
         if "seconds" in item
-        else [f"{item['size']}×{item['size']}", outcome(item), *[""] * 7]
+        else [f"{item['size']}×{item['size']}", outcome(item), *[""] * 8]
         for item in growth["rows"]
     ]
 
 
-GROWTH_HEADINGS = ["maze", "states", "build", "solve", "iterations", "model", "peak above start", "ratio", "raw peak"]
+GROWTH_HEADINGS = ["maze", "states", "build", "solve", "processor", "iterations", "model", "peak above start", "ratio"]
+GROWTH_HEADINGS += ["raw peak"]
 CERTIFICATE_HEADINGS = ["model", "states", "solve", "certificate", "goal met?"]
 
 
@@ -128,6 +130,8 @@ def markdown(results: Record, stem: str) -> str:
         "Ratio: fastest peer over ours. Regret: ours over the best of our own methods, the default among them. Goals: "
         "the ratio in brackets, and a regret of at most 1.5.\n",
     ]
+    if results["cases"] and not results["growth"]:
+        parts += ["How time and memory grow with the number of states: [planning-growth.md](planning-growth.md).\n"]
     if results["cases"]:
         met = sum(case["goal_met"] for case in results["cases"])
         parts += [
@@ -140,13 +144,14 @@ def markdown(results: Record, stem: str) -> str:
         last = results["growth"]["rows"][-1]
         parts += [
             "## Growth: mazes, γ = 0.999\n",
-            f"![Time against states]({stem}-growth.svg)\n",
+            f"![Time and memory against states]({stem.removesuffix('-growth')}-growth.svg)\n",
             "Each maze in a fresh process. *Peak above start* is the process's largest resident size, after building "
             "and one solve, less its size once adalook was imported and had solved a tiny maze; *ratio* divides it by "
-            "the model's own arrays.\n",
+            "the model's own arrays. From 2²⁷ (state, action) pairs on, rewards are kept in the narrowest type that "
+            "holds them, a byte each here. Every process has that much address space and no more: "
+            f"{results['growth']['memory_goal'] / 2**30:g} GiB.\n",
             table(GROWTH_HEADINGS, growth_rows(results["growth"])),
-            f"Peak at {last['size']}×{last['size']} at most {results['growth']['memory_goal']:g}× the model: "
-            f"{verdict(results['growth']['goal_met'])}.\n",
+            f"All converged, up to {last.get('states', 0):,} states: {verdict(results['growth']['goal_met'])}.\n",
         ]
     if results["certificate"]:
         parts += ["## Certificate: its share of a solve\n"]
@@ -182,7 +187,7 @@ def show(results: Record, console: Console) -> None:
 
 
 def plot(growth: Record, stem: Path) -> None:
-    """Solve time against states, both on log scales, with a line of slope one for linear growth."""
+    """Solve time and peak memory against states, all on log scales, with lines of slope one for linear growth."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -191,26 +196,28 @@ def plot(growth: Record, stem: Path) -> None:
     rows = [item for item in growth["rows"] if "seconds" in item]
     if not rows:
         return
-    states, seconds = [item["states"] for item in rows], [item["seconds"] for item in rows]
-    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    guide = [seconds[0] * count / states[0] for count in states]
-    axes.loglog(states, guide, "--", color=GUIDE, linewidth=1.2, label="linear growth")
-    axes.loglog(states, seconds, "o-", color=INK, linewidth=2, markersize=7, label="al.solve, tolerance 1e-6")
-    for item in rows:
-        axes.annotate(
-            f"{item['size']}×{item['size']}\n{item['seconds']:.2g} s",
-            (item["states"], item["seconds"]),
-            xytext=(8, -6),
-            textcoords="offset points",
-            fontsize=9,
-            va="top",
-        )
-    axes.set(xlabel="states", ylabel="seconds", title="Solving mazes with certificate, γ = 0.999")
-    axes.set_xlim(states[0] / 2, states[-1] * 3.5)
-    axes.set_ylim(min(seconds) / 4, max(*seconds, *guide) * 2)
-    axes.grid(True, which="major", color="#dddddd", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left")
+    states = [item["states"] for item in rows]
+    seconds = [item["processor_seconds"] for item in rows]
+    gigabytes = [(item["peak_bytes"] - item["start_bytes"]) / 1e9 for item in rows]
+    figure, panels = plt.subplots(1, 2, figsize=(10.4, 4.2), layout="constrained")
+    shown = (
+        (seconds, "processor seconds", "{:.2g} s", "al.solve, tolerance 1e-6"),
+        (gigabytes, "GB", "{:.2g} GB", "peak above start"),
+    )
+    for axes, (numbers, unit, words, label) in zip(panels, shown, strict=True):
+        guide = [numbers[-1] * count / states[-1] for count in states]
+        axes.loglog(states, guide, "--", color=GUIDE, linewidth=1.2, label="linear growth")
+        axes.loglog(states, numbers, "o-", color=INK, linewidth=2, markersize=7, label=label)
+        for count, number in zip(states, numbers, strict=True):
+            place = {"xytext": (8, -6), "textcoords": "offset points", "fontsize": 9, "va": "top"}
+            axes.annotate(words.format(number), (count, number), **place)
+        axes.set(xlabel="states", ylabel=unit)
+        axes.set_xlim(states[0] / 2, states[-1] * 4)
+        axes.set_ylim(min(*numbers, *guide) / 4, max(*numbers, *guide) * 3)
+        axes.grid(True, which="major", color="#dddddd", linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="upper left")
+    figure.suptitle("Solving mazes with certificate, γ = 0.999")
     for suffix, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 150})):
         figure.savefig(stem.with_name(stem.name + suffix), **options)
     plt.close(figure)

@@ -23,6 +23,12 @@ ROW_SUM_CAP = 1e4
 """… counted for at most this many successors."""
 
 
+LARGE_PAIRS = 2**27
+"""From so many (state, action) pairs on, a gibibyte of float64, rewards are kept in the narrowest type that fits."""
+NARROW_TYPES = (np.int8, np.float32)
+CHUNK = 2**22
+
+
 def checked_discount(value: Any) -> float:
     """Return a discount as a float in [0, 1], or raise `ModelError`."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
@@ -106,21 +112,52 @@ def reward_table(value: Any) -> np.ndarray[Any, Any]:
     return given
 
 
-def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None) -> FloatArray:
-    """Return a float64 copy (S, A) of rewards, finite wherever the action is offered and zero elsewhere."""
-    result = np.array(given, np.float64, order="C")
+def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None, first: int = 0) -> FloatArray:
+    """Return a copy (S, A) of rewards, finite wherever the action is offered and zero elsewhere.
+
+    It is float64 or, of a large model, the narrowest type that holds every reward exactly. Errors count states from
+    `first` on.
+    """
+    kind = np.float64 if given.size < LARGE_PAIRS else narrowest_type(given)
+    result: FloatArray = np.array(given, kind, order="C")
     if offered is not None:
         result[~offered] = 0.0
     bad = ~np.isfinite(result)
     if bad.any():
         s, a = np.argwhere(bad)[0]
         raise ModelError(
-            f"reward of state {s}, action {a} is not finite",
+            f"reward of state {first + s}, action {a} is not finite",
             expected="a finite number",
             got=result[s, a],
             remedy="to forbid an action pass mask=, an (S, A) array that is False there",
         )
     return result
+
+
+def narrowest_type(rewards: np.ndarray[Any, Any]) -> type[np.generic]:
+    """Return int8, float32 or float64: the first that holds every reward exactly (-128 aside, which has no opposite).
+
+    >>> narrowest_type(np.array([[0.0, -1.0]])), narrowest_type(np.array([[0.5]])), narrowest_type(np.array([[0.1]]))
+    (<class 'numpy.int8'>, <class 'numpy.float32'>, <class 'numpy.float64'>)
+    """
+    flat = rewards.reshape(-1)
+    parts = range(0, len(flat), CHUNK)
+    for kind in NARROW_TYPES:
+        with np.errstate(invalid="ignore", over="ignore"):
+            if all(_holds(kind, flat[first : first + CHUNK]) for first in parts):
+                return kind
+    return np.float64
+
+
+def _holds(kind: type[np.generic], part: np.ndarray[Any, Any]) -> bool:
+    wide, narrow = part.astype(np.float64), part.astype(kind)
+    return bool((narrow.astype(np.float64) == wide).all() and not (kind is np.int8 and (narrow == -128).any()))
+
+
+def stored_rewards(rewards: FloatArray) -> FloatArray:
+    """Return rewards as a model in memory stores them: float64 or, of a large one, the narrowest type that fits."""
+    kind = np.float64 if rewards.size < LARGE_PAIRS else narrowest_type(rewards)
+    return np.asarray(rewards.astype(kind, copy=False))
 
 
 def check_reward_size(largest: float, discount: float) -> None:
@@ -134,8 +171,8 @@ def check_reward_size(largest: float, discount: float) -> None:
         )
 
 
-def checked_mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
-    """Return which actions are offered (S, A), or None when all are."""
+def checked_mask(value: Any, shape: tuple[int, ...], first: int = 0) -> BoolArray | None:
+    """Return which actions are offered (S, A), or None when all are; errors count states from `first` on."""
     if value is None:
         return None
     refuse_masked(value, "mask")
@@ -152,7 +189,7 @@ def checked_mask(value: Any, shape: tuple[int, ...]) -> BoolArray | None:
     none = ~given.any(axis=1)
     if none.any():
         raise ModelError(
-            f"state {int(np.argmax(none))} offers no action",
+            f"state {first + int(np.argmax(none))} offers no action",
             expected="at least one True in every row of mask",
             remedy="give terminal states one action that stays there with reward 0",
         )

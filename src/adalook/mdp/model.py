@@ -69,14 +69,16 @@ class MDP:
     MDP(2 states, 2 actions, discount 0.9, deterministic)
     """
 
-    __slots__ = ("__dict__", "codes", "discount", "layout", "names", "rewards", "rows")
+    __slots__ = ("__dict__", "codes", "discount", "layout", "mapped", "names", "rewards", "rows")
 
-    rewards: FloatArray  # (S, A), zero where not offered
+    rewards: FloatArray  # (S, A), zero where not offered; of large models in the narrowest type that is exact
     codes: IntArray  # (S, A) transition codes, see `transitions`
     rows: Rows
     discount: float
     layout: Layout | None
     names: Names
+    mapped: Path | None
+    """The file that the arrays lie in, if they are not in memory."""
 
     def __init__(
         self,
@@ -101,11 +103,20 @@ class MDP:
         self._fill(table, codes, rows, gamma, layout, names)
 
     def _fill(
-        self, rewards: FloatArray, codes: IntArray, rows: Rows, discount: float, layout: Layout | None, names: Names
+        self,
+        rewards: FloatArray,
+        codes: IntArray,
+        rows: Rows,
+        discount: float,
+        layout: Layout | None,
+        names: Names,
+        mapped: Path | None = None,
     ) -> None:
         """Take arrays that are known to be well formed, and check what depends on several of them."""
+        if mapped is None:
+            rewards = checks.stored_rewards(rewards)
         parts: dict[str, object] = {"rewards": rewards, "codes": codes, "rows": rows, "discount": discount}
-        parts |= {"layout": layout, "names": names}
+        parts |= {"layout": layout, "names": names, "mapped": mapped}
         for name, part in parts.items():
             object.__setattr__(self, name, part)
         if layout is not None and not isinstance(layout, Layout):
@@ -124,6 +135,8 @@ class MDP:
         raise AttributeError(f"an MDP never changes: make a new one to change {name}")
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.mapped is not None:
+            return _load_mapped, (self.mapped, self.discount)
         return MDP._adopt, (self.rewards, self.codes, self.rows, self.discount, self.layout, self.names)
 
     @classmethod
@@ -135,10 +148,11 @@ class MDP:
         discount: float,
         layout: Layout | None = None,
         names: Names = Names(),  # noqa: B008 (a named tuple never changes)
+        mapped: Path | None = None,
     ) -> MDP:
         """Return a model of arrays that are known to be well formed."""
         mdp = cls.__new__(cls)
-        mdp._fill(rewards, codes, rows, discount, layout, names)
+        mdp._fill(rewards, codes, rows, discount, layout, names, mapped)
         return mdp
 
     @classmethod
@@ -214,11 +228,16 @@ class MDP:
         return from_stormpy(model, discount, reward_model)
 
     @classmethod
-    def load(cls, path: str | Path, *, discount: float | None = None) -> MDP:
-        """Read a model from `.npz` (ours) or `.umb` (Storm, PRISM; these carry no discount, so pass one)."""
+    def load(cls, path: str | Path, *, discount: float | None = None, mmap: bool = False) -> MDP:
+        """Read a model from `.npz` (ours) or `.umb` (Storm, PRISM; these carry no discount, so pass one).
+
+        With `mmap` the arrays of an `.npz` file stay there: the system reads what is looked at, and forgets it when
+        memory is short. Such a model may be larger than memory; `al.solve` goes through it block by block. The file is
+        checked once, when it is loaded, and must not be written to while it is used.
+        """
         from adalook.mdp.files import load
 
-        return load(checks.checked_path(path), discount)
+        return load(checks.checked_path(path), discount, mmap)
 
     def save(self, path: str | Path) -> None:
         """Write the model to `.npz`, or to `.umb`; an existing file is replaced only when the new one is safe."""
@@ -298,12 +317,14 @@ class MDP:
     @cached_property
     def num_pairs(self) -> int:
         """Number of (state, action) pairs on offer: what one full backup queries."""
-        return int(np.count_nonzero(self.codes != NOT_OFFERED))
+        flat = self.codes.reshape(-1)
+        parts = range(0, len(flat), checks.CHUNK)
+        return sum(int(np.count_nonzero(flat[first : first + checks.CHUNK] != NOT_OFFERED)) for first in parts)
 
     @cached_property
     def largest_reward(self) -> float:
         """max |r(s, a)|."""
-        return float(max(self.rewards.max(), -self.rewards.min()))
+        return max(float(self.rewards.max()), -float(self.rewards.min()))
 
     @cached_property
     def row_sums(self) -> tuple[float, float]:
@@ -367,6 +388,11 @@ class MDP:
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else f"{self.rows.num_rows} distinct stochastic rows"
         return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:g}, {kind})"
+
+
+def _load_mapped(path: Path, discount: float) -> MDP:
+    """Map a model again: what a mapped model is pickled as."""
+    return MDP.load(path, discount=discount, mmap=True)
 
 
 def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray | None) -> tuple[IntArray, Rows]:

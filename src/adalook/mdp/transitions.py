@@ -263,15 +263,15 @@ class Predecessors(NamedTuple):
     def of(cls, codes: IntArray, rows: Rows) -> Predecessors:
         """Invert the transitions of a model."""
         num_states = codes.shape[0]
-        counts = np.zeros(num_states + 1, np.int64)
+        longest = int(np.diff(rows.indptr[rows.num_shared :]).max(initial=1))
+        start: IntArray = np.zeros(num_states + 1, np.int32 if codes.size * longest <= INT32_MAX else np.int64)
         nowhere = np.empty(0, codes.dtype)
-        _place_sources(codes, rows.indptr, rows.indices, rows.num_shared, counts[1:], nowhere)
-        np.cumsum(counts, out=counts)
-        kind = np.int32 if counts[-1] <= np.iinfo(np.int32).max else np.int64
-        start: IntArray = counts.astype(kind)
-        sources = np.empty(int(counts[-1]), codes.dtype)
+        _place_sources(codes, rows.indptr, rows.indices, rows.num_shared, start[1:], nowhere)
+        np.cumsum(start, out=start)
+        if start[-1] <= INT32_MAX:
+            start = start.astype(np.int32, copy=False)
+        sources = np.empty(int(start[-1]), codes.dtype)
         free = start[:-1].copy()
-        del counts
         _place_sources(codes, rows.indptr, rows.indices, rows.num_shared, free, sources)
         users = np.empty(num_states if rows.num_shared else 0, codes.dtype)
         count = _shared_row_users(codes, rows.num_shared, users) if rows.num_shared else 0

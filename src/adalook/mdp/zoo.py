@@ -68,9 +68,10 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
 
     is_goal = np.zeros(size * size, bool)
     is_goal[goals] = True
-    cells = free[~is_goal[free]]
+    kind = index_type(size * size)
+    cells = free[~is_goal[free]].astype(kind, copy=False)
+    del free  # of a large maze every array counts
     num_states = len(cells)
-    kind = index_type(max(num_states, size * size))
     number = np.full(size * size, -1, kind)
     number[cells] = np.arange(num_states, dtype=kind)
 
@@ -85,17 +86,20 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
     rewards = np.zeros((num_states, len(MOVES)))
     codes = np.empty((num_states, len(MOVES)), kind)
     for a, (down, right) in enumerate(MOVES):
-        ahead = cells + (down * size + right)
+        ahead = cells + kind(down * size + right)
         ahead = np.where(flat_walls[ahead], cells, ahead)
-        codes[:, a] = np.where(is_goal[ahead], code_of_row(0), number[ahead])
-        rewards[is_goal[ahead], a] = 1.0
+        enters_goal = is_goal[ahead]
+        codes[:, a] = number[ahead]
+        codes[enters_goal, a] = code_of_row(0)
+        rewards[enters_goal, a] = 1.0
         rewards[(ahead == trap) & (cells != trap), a] = -1.0
+    del ahead, enters_goal, number
 
     def cell(flat: int) -> tuple[int, int]:
         return int(flat) // size, int(flat) % size
 
     layout = Layout(
-        cells=np.stack(np.divmod(cells.astype(kind), size), axis=1).astype(kind, copy=False),
+        cells=np.stack(np.divmod(cells, kind(size)), axis=1),
         walls=walls,
         moves=MOVES,
         start=cell(start),

@@ -172,6 +172,7 @@ def solve(
             solution = _solution_if_over(loop, bool(interrupt), max_iterations, max_seconds)
             if file is not None and (solution is not None or file.due):
                 file.write(loop.saved())
+            del iteration  # and with it arrays that the next pass has no use for
     if interrupt and solution.status is not Status.INTERRUPTED:
         interrupt.raise_received()  # it came too late to stop this solve, but must not get lost
     return solution
@@ -271,6 +272,7 @@ class _Loop:
         self.evaluator = self.method.evaluation(self.mdp, self.tolerance)
         self.counter = QueryCounter(self.mdp)
         self.last: PassOutcome | None = None
+        self.best: Candidate | None = None
         self.best_loss = math.inf
         self.answer = Answer()
         self.seen: set[int] = set()
@@ -292,9 +294,12 @@ class _Loop:
         if self.refinement is not None:
             return self._run_refined_pass(self.refinement)
         mdp, policy = self.mdp, self.policy
+        if self.method.uniform:
+            self.best = None  # replaced below: of a large model there is no room for both
         started = perf_counter()
         evaluation = self.evaluator.evaluate(policy, self.values, self.last)
         self.evaluation_seconds = perf_counter() - started
+        self.values = evaluation.values  # what it started from may go
         first = evaluation.last_backup or backup(mdp, evaluation.values, evaluation.policy)
         began = perf_counter()
         loss = loss_bound(mdp, first.residual, greedy=not evaluation.exact)
@@ -312,12 +317,18 @@ class _Loop:
             self._refine()
         return iteration
 
+    @property
+    def candidate(self) -> Candidate:
+        """The best policy that float64 found; there is one after every pass."""
+        assert self.best is not None
+        return self.best
+
     def _refine(self) -> None:
         """Go on in double-doubles; a first pass that confirms the policy is part of the certificate."""
         from adalook.planning.precision.refinement import Refinement
 
         began = perf_counter()
-        self.refinement = Refinement(self.mdp, self.best.policy, self.best.values)
+        self.refinement = Refinement(self.mdp, self.candidate.policy, self.candidate.values)
         self.unrecorded = self._refined_pass(self.refinement)
         self.certificate_seconds += perf_counter() - began
 
@@ -437,12 +448,12 @@ class _Loop:
 
     def _certificate(self) -> Certificate:
         """Certify the best policy that float64 found."""
-        best = self.best
+        best = self.candidate
         return from_residual(self.mdp, published(best.values), best.residual, best.greedy)
 
     def solution(self, status: Status, message: str = "") -> Solution:
         """Certify the best policy so far."""
-        best = self.best
+        best = self.candidate
         began = perf_counter()
         certificate, values, policy = self._certificate(), best.values, best.policy
         refined = self.refined

@@ -75,7 +75,7 @@ LAYOUT = {"moves": [], "start": None, "action_names": []}
     ("changes", "message"),
     [
         ({"format": "other"}, "not a model file of adalook"),
-        ({"version": 3}, "newer adalook"),
+        ({"version": 4}, "newer adalook"),
         ({"discount": (1.5).hex()}, "discount is out of range"),
         ({"discount": "nan"}, "discount is out of range"),
         ({"discount": 0.9}, "hexadecimal"),
@@ -145,7 +145,7 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "array"),
     [
-        ("rewards", np.zeros((10, 3), np.float32)),
+        ("rewards", np.zeros((10, 3), np.float16)),
         ("rewards", np.zeros((10, 3), ">f8")),
         ("rewards", np.asfortranarray(np.zeros((10, 3)))),
         ("rewards", np.zeros(30)),

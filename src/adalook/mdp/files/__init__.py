@@ -30,14 +30,16 @@ def save(mdp: MDP, path: Path) -> None:
         save_umb(mdp, path)
 
 
-def load(path: Path, discount: float | None) -> MDP:
+def load(path: Path, discount: float | None, mmap: bool = False) -> MDP:
     """Read a model from the format that the name's suffix stands for: see `MDP.load`."""
     suffix = _suffix(path)
     gamma = None if discount is None else checks.checked_discount(discount)
     if suffix == ".npz":
         from adalook.mdp.files.npz import load_npz
 
-        return load_npz(path, gamma)
+        return load_npz(path, gamma, mmap)
+    if mmap:
+        raise ArgumentError(f"{path} cannot be mapped", expected="a file in .npz", remedy="load it and save it as .npz")
     if gamma is None:
         raise ArgumentError(
             f"{path} carries no discount: the UMB format has none",
@@ -64,8 +66,9 @@ def memory_limit() -> int:
         return MAX_BYTES
 
 
-def file_size(path: Path) -> int:
+def file_size(path: Path, limit: int | None = None) -> int:
     """Return the size of a regular file that is small enough to load, or raise; never opens a device or a pipe."""
+    limit = memory_limit() if limit is None else limit
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -73,6 +76,7 @@ def file_size(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a device or pipe"
         raise FileError(f"cannot read {path}", expected="a file", got=kind)
-    if status.st_size > memory_limit():
-        raise FileError(f"{path} is too large", expected=f"at most {memory_limit()} bytes", got=status.st_size)
+    if status.st_size > limit:
+        remedy = "leave it in its file: al.MDP.load(…, mmap=True)" if limit < MAX_BYTES else ""
+        raise FileError(f"{path} is too large", expected=f"at most {limit} bytes", got=status.st_size, remedy=remedy)
     return status.st_size

@@ -1,8 +1,10 @@
 """The model format `.npz`: a model comes back bit for bit.
 
 The file holds the model's arrays as they are in memory, one uncompressed `.npy` member each (`numpy.load` opens it
-too). The member `header` is JSON: format and version, the discount as a hexadecimal float, the type and shape of every
-array, the small parts of the layout, names of states and actions as JSON lists, and a BLAKE2b digest of all the rest.
+too), at places that are multiples of 64 bytes, so that a model need not be read: it can be mapped (`mmap=True`), and
+the system brings in what is looked at. The member `header` is JSON: format and version, the discount as a hexadecimal
+float, the type and shape of every array, the small parts of the layout, names of states and actions as JSON lists, and
+a BLAKE2b digest of all the rest.
 
 Nothing in a file is trusted. There is no pickle; sizes are compared with the file itself before memory is allocated;
 and since a digest keeps out accidents but no forger, every index and number is checked before a model is made of it.
@@ -35,6 +37,19 @@ FORMAT = "adalook-mdp"
 VERSION = 1
 VERSION_WITH_NAMES = 2
 """The version of files with names of states or actions, which readers of the first version do not know."""
+VERSION_WITH_NARROW_REWARDS = 3
+"""The version of large models whose rewards are int8 or float32."""
+VERSIONS = (VERSION, VERSION_WITH_NAMES, VERSION_WITH_NARROW_REWARDS)
+ALIGNMENT = 64
+PADDING_FIELD = struct.Struct("<HH")
+"""An extra field of a zip member that means nothing: its number (that of Android's zipalign) and its length."""
+PADDING_ID = 0xD935
+LOCAL_HEADER_BYTES = 30
+"""Of a zip member, name and extra fields aside, whose lengths are the last four of these bytes."""
+ZIP64_FIELD_BYTES = 20
+"""Of the extra field with a large member's sizes."""
+CHECKED_STATES = 2**20
+"""States, and rows, of a mapped model that are checked at a time."""
 
 MAX_HEADER_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
@@ -51,7 +66,7 @@ class MemberFormat(NamedTuple):
 
 FLOATS, INTS, BOOLS = ("<f8",), ("<i4", "<i8"), ("|b1",)
 MODEL_ARRAYS = {
-    "rewards": MemberFormat(FLOATS, 2),
+    "rewards": MemberFormat(("<f8", "<f4", "|i1"), 2),
     "codes": MemberFormat(INTS, 2),
     "indptr": MemberFormat(INTS, 1),
     "indices": MemberFormat(INTS, 1),
@@ -90,9 +105,10 @@ def save_npz(mdp: MDP, path: Path) -> None:
         if names:
             arrays[kind] = np.frombuffer(json.dumps(names, ensure_ascii=False).encode(), np.uint8)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    version = VERSION_WITH_NAMES if any(mdp.names) else VERSION
     header: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION_WITH_NAMES if any(mdp.names) else VERSION,
+        "version": version if mdp.rewards.dtype == np.float64 else VERSION_WITH_NARROW_REWARDS,
         "discount": mdp.discount.hex(),
         "num_shared_rows": int(mdp.rows.num_shared),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
@@ -105,9 +121,16 @@ def save_npz(mdp: MDP, path: Path) -> None:
         raise FileError(f"the model is too large for {path}", expected=f"at most {files.MAX_BYTES} bytes", got=size)
     with disk.atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in {"header": np.frombuffer(text, np.uint8), **arrays}.items():
-            # A bare ZipInfo has a fixed date.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+            info = zipfile.ZipInfo(f"{name}.npy")  # has a fixed date
+            info.extra = _padding(file.tell() + LOCAL_HEADER_BYTES + len(info.filename) + ZIP64_FIELD_BYTES)
+            with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _padding(place: int) -> bytes:
+    """Return an extra field for a member that, without it, would begin at this place; with it, at a multiple of 64."""
+    rest = -(place + PADDING_FIELD.size) % ALIGNMENT
+    return PADDING_FIELD.pack(PADDING_ID, rest) + bytes(rest)
 
 
 def _add_layout(layout: Layout, arrays: Arrays, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -146,14 +169,19 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 # ---- reading
 
 
-def load_npz(path: Path, discount: float | None) -> MDP:
-    """Read a model; a discount that is given takes the place of the stored one."""
-    size = files.file_size(path)
+def load_npz(path: Path, discount: float | None, mapped: bool = False) -> MDP:
+    """Read a model; a discount that is given takes the place of the stored one.
+
+    With `mapped` its arrays stay in the file, which must not be written to as long as the model is used; to replace it
+    as `save` does is no harm.
+    """
+    size = files.file_size(path, files.MAX_BYTES if mapped else files.memory_limit())
+    check = _checked_in_parts if mapped else _checked
     try:
         with _BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
-            header, arrays = _read(archive, size)
+            header, arrays = _read(archive, size, path if mapped else None)
         stored = checks.checked_discount(_from_hex(header["discount"]))
-        model = _checked(arrays, header["num_shared_rows"])
+        model = check(arrays, header["num_shared_rows"])
         layout = None
         if header["layout"] is not None:
             layout = _checked_layout(header["layout"], arrays, arrays["rewards"].shape)
@@ -163,11 +191,13 @@ def load_npz(path: Path, discount: float | None) -> MDP:
     except (PermissionError, FileNotFoundError) as error:
         raise disk.file_error("read", path, error) from error
     except MemoryError as error:
-        raise FileError(f"there is not enough memory to load {path}", got=f"{size} bytes") from error
+        remedy = "" if mapped else "leave it in its file: al.MDP.load(…, mmap=True)"
+        raise FileError(f"there is not enough memory to load {path}", got=f"{size} bytes", remedy=remedy) from error
     # What zipfile raises for archives that are cut short, encrypted, compressed in odd ways or plain nonsense.
     except (zipfile.BadZipFile, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError) as error:
         raise _damaged(f"cannot load {path}: {error}") from error
-    return MDP._adopt(*model, stored if discount is None else discount, layout, names)
+    place = path.resolve() if mapped else None
+    return MDP._adopt(*model, stored if discount is None else discount, layout, names, mapped=place)
 
 
 def _damaged(what: str, expected: object = None, got: object = None) -> FileError:
@@ -185,8 +215,11 @@ class _BoundedFile(io.FileIO):
         return super().read(size) or b""
 
 
-def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
-    """Return header and arrays, as many and as large as the header says, with the right digest."""
+def _read(archive: zipfile.ZipFile, size: int, mapped: Path | None) -> tuple[dict[str, Any], Arrays]:
+    """Return header and arrays, as many and as large as the header says, with the right digest.
+
+    With the path of the archive, the arrays of the model itself are mapped.
+    """
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):
         raise _damaged("a member occurs twice")
@@ -203,14 +236,17 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     with archive.open(members["header"]) as member:
         header = _parse(_read_array(member, members["header"].file_size, "header", MemberFormat(("|u1",), 1)).tobytes())
     kinds = MODEL_ARRAYS if header["layout"] is None else {**MODEL_ARRAYS, **LAYOUT_ARRAYS}
-    if header["version"] == VERSION_WITH_NAMES:
+    if header["version"] >= VERSION_WITH_NAMES:
         kinds = kinds | {name: kind for name, kind in NAME_ARRAYS.items() if name in members}
     if set(members) != {"header", *kinds} or set(header["arrays"]) != set(kinds):
         raise _damaged("members are missing or too many", expected=sorted(kinds), got=sorted(members))
     arrays: Arrays = {}
     for name, kind in kinds.items():
         with archive.open(members[name]) as member:
-            arrays[name] = _read_array(member, members[name].file_size, name, kind)
+            if mapped is not None and name in MODEL_ARRAYS:
+                arrays[name] = _map_array(member, members[name], kind, mapped)
+            else:
+                arrays[name] = _read_array(member, members[name].file_size, name, kind)
         if [arrays[name].dtype.str, list(arrays[name].shape)] != header["arrays"][name]:
             raise _damaged(f"the type or shape of {name} is not what the header says")
     if _digest(header, arrays) != header["digest"]:
@@ -219,7 +255,39 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
 
 
 def _read_array(member: IO[bytes], size: int, name: str, kind: MemberFormat) -> np.ndarray:
-    """Read one `.npy` member, whose header must claim exactly the bytes that are there before memory is allocated."""
+    """Read one `.npy` member into memory."""
+    array: np.ndarray = np.empty(*_shape_and_type(member, size, name, kind))
+    flat = _bytes(array)
+    for start in range(0, len(flat), CHUNK_BYTES):
+        part = member.read(min(CHUNK_BYTES, len(flat) - start))
+        if len(part) != min(CHUNK_BYTES, len(flat) - start):
+            raise EOFError(f"the member {name} is cut short")
+        flat[start : start + len(part)] = np.frombuffer(part, np.uint8)
+    return array
+
+
+def _map_array(member: IO[bytes], info: zipfile.ZipInfo, kind: MemberFormat, path: Path) -> np.ndarray:
+    """Map one `.npy` member: an array that can only be read, and takes no memory of its own."""
+    name = info.filename.removesuffix(".npy")
+    shape, dtype = _shape_and_type(member, info.file_size, name, kind)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    with open(path, "rb") as file:
+        file.seek(info.header_offset)
+        lengths = struct.unpack("<HH", file.read(LOCAL_HEADER_BYTES)[-4:])
+    place = info.header_offset + LOCAL_HEADER_BYTES + sum(lengths) + member.tell()
+    if place % dtype.itemsize:
+        raise FileError(
+            f"the member {name} cannot be mapped: it lies at an odd place",
+            remedy="this file was made by an older adalook: save it again, al.MDP.load(path).save(path)",
+        )
+    return np.asarray(np.memmap(path, dtype, "r", place, shape))
+
+
+def _shape_and_type(
+    member: IO[bytes], size: int, name: str, kind: MemberFormat
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of an `.npy` member of so many bytes, which must claim exactly the bytes that follow."""
     try:
         with warnings.catch_warnings():  # numpy warns when it has to guess; then it is not our file
             warnings.simplefilter("error")
@@ -242,14 +310,7 @@ def _read_array(member: IO[bytes], size: int, name: str, kind: MemberFormat) -> 
         or math.prod(shape) * dtype.itemsize != size - member.tell()
     ):
         raise _damaged(f"the size of the member {name} is wrong", expected=f"shape {shape} of {dtype.str}", got=size)
-    array = np.empty(shape, dtype)
-    flat = _bytes(array)
-    for start in range(0, len(flat), CHUNK_BYTES):
-        part = member.read(min(CHUNK_BYTES, len(flat) - start))
-        if len(part) != min(CHUNK_BYTES, len(flat) - start):
-            raise EOFError(f"the member {name} is cut short")
-        flat[start : start + len(part)] = np.frombuffer(part, np.uint8)
-    return array
+    return shape, dtype
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -260,10 +321,10 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise _damaged("the header is not JSON") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _damaged("this is not a model file of adalook", expected=f"format {FORMAT!r}")
-    if header.get("version") not in (VERSION, VERSION_WITH_NAMES):
+    if header.get("version") not in VERSIONS:
         raise FileError(
             "the version of the format is not known",
-            expected=f"{VERSION} or {VERSION_WITH_NAMES}",
+            expected=" or ".join(map(str, VERSIONS)),
             got=repr(header.get("version"))[:80],
             remedy="read it with a newer adalook",
         )
@@ -286,8 +347,28 @@ def _from_hex(text: Any) -> float:
 
 def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
     """Return rewards, codes and rows; every number that is used as an index is in range from here on."""
+    rows = _checked_structure(arrays, num_shared_rows)
+    rewards = _checked_pairs(arrays, rows, slice(None))
+    data = _checked_rows(arrays, rows, 0, rows.num_rows)
+    return rewards, arrays["codes"], rows._replace(data=data)
+
+
+def _checked_in_parts(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
+    """Return what `_checked` does, looking at some states and some rows at a time and copying none of them."""
+    rows = _checked_structure(arrays, num_shared_rows)
+    rewards, codes = arrays["rewards"], arrays["codes"]
+    for first in range(0, len(codes), CHECKED_STATES):
+        part = slice(first, first + CHECKED_STATES)
+        if not (rewards[part] == _checked_pairs(arrays, rows, part)).all():
+            raise ModelError("there are rewards where no action is offered", expected="0 there")
+    for first in range(0, rows.num_rows, CHECKED_STATES):
+        _checked_rows(arrays, rows, first, min(first + CHECKED_STATES, rows.num_rows))
+    return rewards, codes, rows
+
+
+def _checked_structure(arrays: Arrays, num_shared_rows: Any) -> Rows:
+    """Return the table of rows if the arrays fit together; what is in them is still unchecked."""
     codes, indptr, indices, data = (arrays[name] for name in ("codes", "indptr", "indices", "data"))
-    num_states = len(codes)
     num_rows = len(indptr) - 1
     if codes.shape != arrays["rewards"].shape:
         raise ModelError("codes and rewards differ in shape", expected=arrays["rewards"].shape, got=codes.shape)
@@ -297,24 +378,39 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
         raise ModelError("indices and data differ in length", expected=len(indices), got=len(data))
     if type(num_shared_rows) is not int or not 0 <= num_shared_rows <= num_rows:
         raise ModelError("num_shared_rows is wrong", expected=f"0 to {num_rows}", got=repr(num_shared_rows)[:80])
+    checks.reward_table(arrays["rewards"])
+    return Rows(indptr, indices, data, num_shared_rows)
 
+
+def _checked_pairs(arrays: Arrays, rows: Rows, states: slice) -> np.ndarray:
+    """Check the codes of some states and return their rewards, zero where an action is not offered."""
+    first, num_states, codes = states.start or 0, len(arrays["codes"]), arrays["codes"][states]
     offered = codes != NOT_OFFERED
-    rewards = checks.checked_rewards(checks.reward_table(arrays["rewards"]), offered)
-    checks.checked_mask(offered, rewards.shape)
-    wrong = (codes >= num_states) | (codes <= code_of_row(num_rows))
+    rewards = checks.checked_rewards(arrays["rewards"][states], offered, first)
+    checks.checked_mask(offered, rewards.shape, first)
+    wrong = (codes >= num_states) | (codes <= code_of_row(rows.num_rows))
     if wrong.any():
         s, a = np.argwhere(wrong)[0]
         raise ModelError(
-            f"the code of state {s}, action {a} is out of range",
-            expected=f"{code_of_row(num_rows) + 1} to {num_states - 1}",
+            f"the code of state {first + s}, action {a} is out of range",
+            expected=f"{code_of_row(rows.num_rows) + 1} to {num_states - 1}",
             got=int(codes[s, a]),
         )
+    return rewards
+
+
+def _checked_rows(arrays: Arrays, rows: Rows, first: int, last: int) -> np.ndarray:
+    """Check rows first..last-1 of the table and return their probabilities."""
+    codes, num_states = arrays["codes"], len(arrays["codes"])
+    start, stop = int(rows.indptr[first]), int(rows.indptr[last])
+    indptr, indices = rows.indptr[first : last + 1] - rows.indptr[first], rows.indices[start:stop]
 
     def owner(row: int) -> str:
-        users = np.argwhere(codes == code_of_row(row))
-        return "state {}, action {}".format(*users[0]) if len(users) else f"row {row}, which nobody uses"
+        users = np.argwhere(codes == code_of_row(first + row))
+        return "state {}, action {}".format(*users[0]) if len(users) else f"row {first + row}, which nobody uses"
 
-    data = checks.checked_row_table(indptr, indices, data, np.ones(num_rows, bool), num_states, owner)
+    used = np.ones(last - first, bool)
+    data = checks.checked_row_table(indptr, indices, rows.data[start:stop], used, num_states, owner)
     within = np.ones(max(len(indices) - 1, 0), bool)
     starts = indptr[(indptr > 0) & (indptr < len(indices))]
     within[starts - 1] = False
@@ -327,7 +423,7 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
             f"the row of {owner(row)} is not in its normal form",
             expected="successors in ascending order, none twice, none with probability 0",
         )
-    return rewards, codes, Rows(indptr, indices, data, num_shared_rows)
+    return data
 
 
 def _checked_layout(fields: dict[str, Any], arrays: Arrays, shape: tuple[int, ...]) -> Layout:

@@ -62,9 +62,8 @@ class FunctionalGraph:
         try:
             if leaves > MAX_LEAVES:
                 return None
-            if rewards is not None:
-                reward = rewards
-            value, weight = np.empty(n), np.empty(n)
+            value, reward = (reward, reward) if rewards is None else (reward, rewards)
+            weight = np.empty(n if leaves else 0)
             exits, path = np.empty(n, np.int32), np.empty_like(code)
             _propagate(reward, code, leaf, mdp.discount, value, weight, exits, path)
         finally:
@@ -124,26 +123,33 @@ def _propagate(
     """Solve a policy up to its stochastic rows: v(s) = value(s) + weight(s) · m(exit(s)).
 
     Follow the pointers to a cycle, a stochastic row or a finished state; close the cycle; propagate back.
-    exits (S,) ends as the position of a stochastic row in that list, or negative; path (S,) is scratch.
+    exits (S,) ends as the position of a stochastic row in that list, or negative; path (S,) is scratch. `value` may be
+    `reward` itself, which is overwritten; weight is (S,), or empty where there is no stochastic row.
     """
     log_discount = np.log(discount) if discount > 0.0 else -np.inf
+    weighted = len(weight) > 0
     exits[:] = _UNSEEN
     for root in range(len(code)):
         if exits[root] != _UNSEEN:
             continue
         length = 0
         s = root
+        ahead, share = 0.0, 0.0
         while True:
             if not is_deterministic(code[s]):
                 value[s] = reward[s]
                 weight[s] = discount
                 exits[s] = leaf[row_of(code[s])] - 1
+                ahead, share = value[s], discount
                 break
             exits[s] = _ON_PATH
             path[length] = s
             length += 1
             s = code[s]
             if exits[s] >= 0 or exits[s] == _NO_EXIT:
+                ahead = value[s]
+                if weighted:
+                    share = weight[s]
                 break
             if exits[s] == _ON_PATH:
                 total, factor, lap = 0.0, 1.0, 0
@@ -156,16 +162,18 @@ def _propagate(
                 for k in range(position, length):
                     total += factor * reward[path[k]]
                     factor *= discount
-                value[s] = total / -np.expm1(lap * log_discount)
-                weight[s] = 0.0
+                ahead = total / -np.expm1(lap * log_discount)
                 exits[s] = _NO_EXIT
                 break
+        leads_to = exits[s]
         for k in range(length - 1, -1, -1):
             p = path[k]
-            value[p] = reward[p] + discount * value[s]
-            weight[p] = discount * weight[s]
-            exits[p] = exits[s]
-            s = p
+            ahead = reward[p] + discount * ahead
+            share = discount * share
+            value[p] = ahead
+            if weighted:
+                weight[p] = share
+            exits[p] = leads_to
 
 
 @compiled

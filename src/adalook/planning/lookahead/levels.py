@@ -251,7 +251,7 @@ class LookaheadLevels:
         self._list_raised()
         if self._num_raised == 0 or levels <= 0:
             return False
-        mdp = self.mdp
+        mdp, predecessors = self.mdp, self.mdp.predecessors  # before the arrays below: making them takes room
         if not self.exact:
             self.values, self.actions = self.values.copy(), self.actions.copy()
         if self._depth is None:
@@ -261,7 +261,7 @@ class LookaheadLevels:
             self._stamp, self._front = np.zeros(mdp.num_states, np.int32), np.empty_like(self._raised)
         state = WaveState(self.values, self.actions, self._depth, self._raised, self._shared, self._stamp, self._front)
         self.level, self._num_raised, pairs, limited = kernels.wave(
-            mdp.arrays, mdp.predecessors, limits, state, self.level, self._num_raised
+            mdp.arrays, predecessors, limits, state, self.level, self._num_raised
         )
         self.wave_pairs += pairs
         return bool(limited)

@@ -57,7 +57,7 @@ class Refinement:
         self._exponent = 0
         if mdp.largest_reward > 0.0:
             self._exponent = SCALED_EXPONENT - math.frexp(mdp.largest_reward)[1]
-        self._rewards: FloatArray = np.ldexp(mdp.rewards, self._exponent)
+        self._rewards: FloatArray = np.ldexp(mdp.rewards.astype(np.float64, copy=False), self._exponent)
         rows = mdp.rows.num_rows
         self._defects = dd.RowDefects(np.empty(rows), np.empty(rows), np.empty(rows))
         dd.row_defects(mdp.arrays, *self._defects)
