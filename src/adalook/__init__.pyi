@@ -22,6 +22,8 @@ from .planning.rules.pi import PolicyIteration as PolicyIteration
 from .planning.rules.qlpi import QLPI as QLPI
 from .planning.rules.tlpi import TLPI as TLPI
 from .planning.rules.wlpi import WLPI as WLPI
+from .planning.sharded.model import ShardedMDP as ShardedMDP
+from .planning.sharded.solution import ShardedSolution as ShardedSolution
 from .planning.solution import Solution as Solution
 from .planning.solution import Status as Status
 from .planning.solve import solve as solve

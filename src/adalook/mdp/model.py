@@ -155,6 +155,18 @@ class MDP:
         mdp._fill(rewards, codes, rows, discount, layout, names, mapped)
         return mdp
 
+    def _with_rewards(self, rewards: FloatArray, largest_reward: float) -> MDP:
+        """Return this model with other rewards (S, A) that are known to be well formed; all else is shared."""
+        other = MDP.__new__(MDP)
+        for name in MDP.__slots__[1:]:
+            object.__setattr__(other, name, getattr(self, name))
+        object.__setattr__(other, "rewards", rewards)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("arrays", None)
+        other.__dict__["largest_reward"] = largest_reward
+        rewards.flags.writeable = False
+        return other
+
     @classmethod
     def from_function(
         cls,

@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -33,6 +34,30 @@ LARGEST = float(np.finfo(float).max)
 
 Ratio = tuple[int, int]
 """An exact rational (numerator, denominator > 0), not in lowest terms: a solve in microseconds has no time for that."""
+
+
+class ModelSizes(Protocol):
+    """The numbers of a model that its certificate rests on: an `MDP` has them, and so have its shards together."""
+
+    @property
+    def discount(self) -> float:
+        """The discount γ."""
+
+    @property
+    def largest_reward(self) -> float:
+        """max |r(s, a)|."""
+
+    @property
+    def row_sums(self) -> tuple[float, float]:
+        """Bounds (low, high) on the exact sums of all transition rows."""
+
+    @property
+    def rounding_terms(self) -> int:
+        """n such that a backup in float64 is off by at most γₙ(|r| + γ P|V|)."""
+
+    @property
+    def contraction(self) -> tuple[Fraction, Fraction]:
+        """1 − γρ, exactly, for the bounds ρ on the row sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +80,7 @@ class Certificate:
         return self.values + self.high
 
 
-def rounding_bound(mdp: MDP, size: float) -> float:
+def rounding_bound(mdp: ModelSizes, size: float) -> float:
     """Return how far a computed T v − v can be from the exact one, for |v| <= size.
 
     That is γₙ(|r| + (1 + γρ)|v|) with two operations more than a backup has; the last factor makes up for 1/(1 − nu)
@@ -95,7 +120,7 @@ def certify(mdp: MDP, values: FloatArray, policy: IntArray) -> Certificate:
     return from_residual(mdp, values, residual, greedy=False)
 
 
-def from_residual(mdp: MDP, values: FloatArray, residual: Residual, greedy: bool) -> Certificate:
+def from_residual(mdp: ModelSizes, values: FloatArray, residual: Residual, greedy: bool) -> Certificate:
     """Return bounds from a backup that was made anyway.
 
     With `greedy` for the policy that attains T v, otherwise for the given one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,47 +36,91 @@ def from_function(
     if not callable(fn):
         raise ModelError("fn is not a function", expected="fn(states) -> (rewards, …)", got=type(fn).__name__)
 
+    part = read_states(
+        fn, range(num_states), num_states, num_actions, None if offered is None else offered.__getitem__, batch_size
+    )
+    if part.csr is None:
+        return MDP._adopt(part.rewards, part.next_states, no_rows(), gamma, layout)
+    everything = np.ones(shape, bool) if offered is None else offered
+    return MDP._adopt(part.rewards, *compress(*part.csr, everything), gamma, layout)
+
+
+class StateRows(NamedTuple):
+    """The rewards and next states, or transition rows, that a function gives a range of B states."""
+
+    rewards: FloatArray  # (B, A), zero where not offered
+    next_states: IntArray  # (B, A) of deterministic moves, NOT_OFFERED elsewhere; empty where there are rows
+    csr: tuple[IntArray, IntArray, FloatArray] | None
+    """B·A sorted rows (indptr, indices, data), or None where all moves are deterministic."""
+    offered: BoolArray | None  # (B, A), or None where all actions are offered
+
+
+def read_states(
+    fn: Callable[[IntArray], tuple[Any, ...]],
+    states: range,
+    num_successors: int,
+    num_actions: int,
+    mask: Callable[[IntArray], BoolArray] | None,
+    batch_size: int,
+) -> StateRows:
+    """Call `fn` on a range of states, batch by batch, and check what it says.
+
+    Args:
+        fn: as in `MDP.from_function`.
+        states: a range of step 1.
+        num_successors: successors are 0 to this less one.
+        num_actions: A.
+        mask: returns which actions a batch of states offers (B, A); None: all.
+        batch_size: states per call.
+    """
+    shape, start = (len(states), num_actions), states.start
     rewards = np.empty(shape)
     codes: IntArray | None = None
     parts: list[tuple[IntArray, IntArray, FloatArray]] = []
-    for first in range(0, num_states, batch_size):
-        last = min(first + batch_size, num_states)
-        states, size = slice(first, last), last - first
-        here = None if offered is None else offered[states]
-        answer = fn(np.arange(first, last))
-        kinds = "(rewards, next_states) or (rewards, successors, probabilities)"
+    masks: list[BoolArray] = []
+    kinds = "(rewards, next_states) or (rewards, successors, probabilities)"
+    for first in range(start, states.stop, batch_size):
+        batch = np.arange(first, min(first + batch_size, states.stop))
+        place, size = slice(first - start, first - start + len(batch)), len(batch)
+        here = None if mask is None else mask(batch)
+        if here is not None:
+            masks.append(here)
+        answer = fn(batch)
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise ModelError("fn returned something else", expected=f"a tuple {kinds}", got=type(answer).__name__)
-        if first > 0 and (len(answer) == 2) != (codes is not None):
+        if first > start and (len(answer) == 2) != (codes is not None):
             raise ModelError("fn returned both forms", expected=f"always the same one of {kinds}", got="a mixture")
-        part = checks.number_array(answer[0], "rewards returned by fn", kinds="iufb")
-        _expect_shape(part, (size, num_actions), "rewards returned by fn")
-        rewards[states] = part
+        paid = checks.number_array(answer[0], "rewards returned by fn", kinds="iufb")
+        _expect_shape(paid, (size, num_actions), "rewards returned by fn")
+        rewards[place] = paid
         if len(answer) == 2:
             ahead = checks.number_array(answer[1], "next_states returned by fn")
             _expect_shape(ahead, (size, num_actions), "next_states returned by fn")
             if ahead.dtype.kind not in "iu":
                 raise ModelError("next_states returned by fn has the wrong type", expected="ints", got=ahead.dtype)
             if codes is None:
-                codes = np.empty(shape, index_type(num_states))
-            _check_range(ahead, num_states, here, first)
-            codes[states] = ahead
+                codes = np.empty(shape, index_type(num_successors))
+            _check_range(ahead, num_successors, here, first)
+            codes[place] = ahead
         else:
-            parts.append(_sparse_part(answer[1], answer[2], num_states, (size, num_actions), here, first))
-    if offered is not None:
-        rewards[~offered] = 0.0
-    rewards = checks.checked_rewards(rewards, None)
+            parts.append(_sparse_part(answer[1], answer[2], num_successors, (size, num_actions), here, first))
+    offered = np.concatenate(masks) if masks else None
+    rewards = checks.checked_rewards(rewards, offered, start)
     if codes is not None:
         if offered is not None:
             codes[~offered] = NOT_OFFERED
-        return MDP._adopt(rewards, codes, no_rows(), gamma, layout)
+        return StateRows(rewards, codes, None, offered)
     everything = np.ones(shape, bool) if offered is None else offered
     counts, indices, data = (np.concatenate(column) for column in zip(*parts, strict=True))
     parts.clear()
     indptr = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
-    data = checks.checked_probabilities(indptr, indices, data, everything)
-    return MDP._adopt(rewards, *compress(indptr, indices, data, everything), gamma, layout)
+
+    def pair(row: int) -> str:
+        return f"state {start + row // num_actions}, action {row % num_actions}"
+
+    data = checks.checked_row_table(indptr, indices, data, everything.ravel(), num_successors, pair)
+    return StateRows(rewards, np.empty((0, num_actions), indices.dtype), (indptr, indices, data), offered)
 
 
 def _expect_shape(given: np.ndarray, expected: tuple[int, ...], name: str) -> None:
