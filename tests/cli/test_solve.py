@@ -102,6 +102,16 @@ def test_files_are_sources(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert answer(capsys, path, "--discount", "0.5")[1]["model"]["discount"] == 0.5
 
 
+def test_files_may_be_mapped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = str(tmp_path / "maze.npz")
+    al.zoo.maze(size=12).save(path)
+    code, about = answer(capsys, path, "--mmap")
+    assert code == 0
+    assert {item["evaluation"] for item in about["trace"]} == {"blocks"}
+    assert main(["solve", "zoo:maze", "--mmap"]) == 2
+    assert "needs a file" in capsys.readouterr().err
+
+
 ANNOUNCED = """
 import sys
 from pathlib import Path

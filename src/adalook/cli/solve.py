@@ -42,6 +42,8 @@ class SolveCommand:
     exact. Without it few:3."""
     discount: Annotated[float | None, optional(float, "GAMMA")] = None
     """The model's discount; .umb files carry none and need it."""
+    mmap: bool = False
+    """Leave the arrays of an .npz file there and go through it block by block: it may be larger than memory."""
     tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
     """Stop when the policy's loss is certified below this; 0: when it is proven to be optimal."""
     max_iterations: Annotated[int | None, optional(int, "N")] = None
@@ -76,7 +78,7 @@ class SolveCommand:
             return DONE
         if self.report and self.out is None:
             raise ArgumentError("--report needs a place", remedy="add --out DIR")
-        mdp = build_model(self.source, self.discount)
+        mdp = build_model(self.source, self.discount, self.mmap)
         method, prior = build_method(self.method, self.prior, mdp)
         if self.out is not None:
             make_directory(self.out)

@@ -24,8 +24,10 @@ DEFAULT_PRIOR = "few:3"
 """Suits every model; `exact` would solve it first, `squares` needs a grid."""
 
 
-def build_model(source: str, discount: float | None = None) -> MDP:
+def build_model(source: str, discount: float | None = None, mmap: bool = False) -> MDP:
     """Return the model that SOURCE names: a file, `zoo:NAME?parameter=value&…`, a Gymnasium id or `module:name`.
+
+    With `mmap` it must be a file, and is left there.
 
     >>> build_model("zoo:chain?n=9&discount=0.8")
     MDP(11 states, 2 actions, discount 0.8, deterministic)
@@ -38,6 +40,8 @@ def build_model(source: str, discount: float | None = None) -> MDP:
         if "discount" in given:
             raise ArgumentError("the discount is given twice", got=f"{source} and --discount {discount:g}")
         given["discount"] = repr(discount)
+    if mmap and not Path(source).is_file():
+        raise ArgumentError("--mmap needs a file", expected="a file in .npz", got=source)
     if kind == "zoo":
         return zoo_model(name, given)
     if kind == "object":
@@ -52,7 +56,7 @@ def build_model(source: str, discount: float | None = None) -> MDP:
         )
     if path.suffix.lower() == ".umb" and discount is None:
         raise ArgumentError(f"{source} carries no discount", remedy="pass one, such as --discount 0.99")
-    return MDP.load(path, discount=discount)
+    return MDP.load(path, discount=discount, mmap=mmap)
 
 
 def _is_gymnasium_id(source: str, name: str) -> bool:

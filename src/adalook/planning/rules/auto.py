@@ -3,6 +3,7 @@
 Where a policy can be evaluated exactly by following pointers (mazes, and other models whose moves are all but
 deterministic) it does what WLPI does. Elsewhere the first policies are evaluated in part, by in-place modified policy
 iteration on local models and by sweeps on others, and exactly once that leads nowhere: see `evaluation.chooser`.
+Models that lie in a file are gone through block by block: see `evaluation.blocks`.
 A wavefront follows what the exact values of a policy gain; values known in part are improved by one step.
 The trace says for every pass how the policy was evaluated and improved.
 """
@@ -15,12 +16,16 @@ from typing import Any, ClassVar
 
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.planning.evaluation.base import EvaluatorFactory
+from adalook.planning.evaluation import blocks
+from adalook.planning.evaluation.base import EvaluatorFactory, PolicyEvaluator
 from adalook.planning.evaluation.chooser import WAYS, AdaptiveEvaluation
 from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 from adalook.planning.rules.wlpi import WLPI
+
+KNOWN_WAYS = (*WAYS, blocks.NAME)
+"""What the chooser chooses from, and what models in files are solved by."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,12 @@ class Auto(Method):
     """
 
     way: str | None = None
-    """One of `evaluation.chooser.WAYS` to take always, for comparisons; by default the cheapest is."""
+    """One of `KNOWN_WAYS` to take always, for comparisons; by default the cheapest is."""
     rule: ClassVar[Method] = WLPI()
 
     def __post_init__(self) -> None:
-        if self.way is not None and self.way not in WAYS:
-            raise ArgumentError(f"Auto knows no way '{self.way}'", expected=", ".join(WAYS))
+        if self.way is not None and self.way not in KNOWN_WAYS:
+            raise ArgumentError(f"Auto knows no way '{self.way}'", expected=", ".join(KNOWN_WAYS))
 
     @property
     def name(self) -> str:
@@ -46,13 +51,20 @@ class Auto(Method):
 
     @property
     def evaluation(self) -> EvaluatorFactory:
-        return partial(AdaptiveEvaluation, way=self.way)
+        return partial(_evaluator, way=self.way)
 
     def check(self, mdp: MDP) -> None:
         """Accept every model: there is no setting that could misfit."""
 
     def improve(self, look: LookaheadLevels) -> Step:
         return self.rule.improve(look) if look.exact else Step(look.values, look.actions)
+
+
+def _evaluator(mdp: MDP, tolerance: float, /, *, way: str | None) -> PolicyEvaluator:
+    """Return what evaluates policies: block by block where the model is not in memory, or as the chooser says."""
+    if way == blocks.NAME or (way is None and mdp.mapped is not None):
+        return blocks.BlockEvaluation(mdp, tolerance)
+    return AdaptiveEvaluation(mdp, tolerance, way=way)
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> Auto:
