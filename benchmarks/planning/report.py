@@ -123,13 +123,16 @@ def markdown(results: Record, stem: str) -> str:
         "# Planning, side by side\n",
         f"{box['cpu']}, {box['cores']} cores, {box['memory_bytes'] / 2**30:.0f} GiB, {box['system']}, Python "
         f"{box['python']}; {versions}. {box['date'][:10]}.\n",
-        "Ours is `al.solve(mdp, tolerance=1e-6)` with its certificate. Peers are held to the same accuracy: values "
-        "within 1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are medians of at "
-        f"least {results['repeats']} cold solves (one, if it takes more than 1 s), at most "
-        f"{results['limit_seconds']:g} s each; building the model, compiling and reading the answer out are apart. "
-        "Ratio: fastest peer over ours. Regret: ours over the best of our own methods, the default among them. Goals: "
-        "the ratio in brackets, and a regret of at most 1.5.\n",
     ]
+    if results["cases"] or results["certificate"]:
+        parts += [
+            "Ours is `al.solve(mdp, tolerance=1e-6)` with its certificate. Peers are held to the same accuracy: values "
+            "within 1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are medians "
+            f"of at least {results['repeats']} cold solves (one, if it takes more than 1 s), at most "
+            f"{results['limit_seconds']:g} s each; building the model, compiling and reading the answer out are apart. "
+            "Ratio: fastest peer over ours. Regret: ours over the best of our own methods, the default among them. "
+            "Goals: the ratio in brackets, and a regret of at most 1.5.\n",
+        ]
     if results["cases"] and not results["growth"]:
         parts += ["How time and memory grow with the number of states: [planning-growth.md](planning-growth.md).\n"]
     if results["cases"]:
@@ -144,6 +147,9 @@ def markdown(results: Record, stem: str) -> str:
         last = results["growth"]["rows"][-1]
         parts += [
             "## Growth: mazes, γ = 0.999\n",
+            "`al.solve(mdp, tolerance=1e-6)` with its certificate (`python -m benchmarks.planning --only growth`). "
+            "*Solve* is by the clock, *processor* the time of all threads together: the load average was "
+            f"{results['machine']['load_before']:.2g} before this run.\n",
             f"![Time and memory against states]({stem.removesuffix('-growth')}-growth.svg)\n",
             "Each maze in a fresh process. *Peak above start* is the process's largest resident size, after building "
             "and one solve, less its size once adalook was imported and had solved a tiny maze; *ratio* divides it by "
@@ -196,7 +202,6 @@ def plot(growth: Record, stem: Path) -> None:
     rows = [item for item in growth["rows"] if "seconds" in item]
     if not rows:
         return
-    states = [item["states"] for item in rows]
     seconds = [item["processor_seconds"] for item in rows]
     gigabytes = [(item["peak_bytes"] - item["start_bytes"]) / 1e9 for item in rows]
     figure, panels = plt.subplots(1, 2, figsize=(10.4, 4.2), layout="constrained")
@@ -204,7 +209,11 @@ def plot(growth: Record, stem: Path) -> None:
         (seconds, "processor seconds", "{:.2g} s", "al.solve, tolerance 1e-6"),
         (gigabytes, "GB", "{:.2g} GB", "peak above start"),
     )
-    for axes, (numbers, unit, words, label) in zip(panels, shown, strict=True):
+    for axes, (measured, unit, words, label) in zip(panels, shown, strict=True):
+        # of the smallest, what compiling took hides what solving takes
+        states, numbers = zip(
+            *((item["states"], x) for item, x in zip(rows, measured, strict=True) if x > 0), strict=True
+        )
         guide = [numbers[-1] * count / states[-1] for count in states]
         axes.loglog(states, guide, "--", color=GUIDE, linewidth=1.2, label="linear growth")
         axes.loglog(states, numbers, "o-", color=INK, linewidth=2, markersize=7, label=label)

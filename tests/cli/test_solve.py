@@ -105,9 +105,8 @@ def test_files_are_sources(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 def test_files_may_be_mapped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = str(tmp_path / "maze.npz")
     al.zoo.maze(size=12).save(path)
-    code, about = answer(capsys, path, "--mmap")
-    assert code == 0
-    assert {item["evaluation"] for item in about["trace"]} == {"blocks"}
+    assert main(["solve", path, "--mmap"]) == 0
+    assert "blocks" in capsys.readouterr().out
     assert main(["solve", "zoo:maze", "--mmap"]) == 2
     assert "needs a file" in capsys.readouterr().err
 
