@@ -7,7 +7,9 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
+from adalook._validation import boolean
 from adalook.errors import ArgumentError
 from adalook.mdp.sources import literal, named_object, parse_arguments, parse_source, source_name, zoo_model
 from adalook.simulators.base import Simulator
@@ -90,7 +92,8 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
             that can be copied, a function that makes one of these, the name of one (`mdp.sources` lists all
             kinds: "zoo:maze?size=10", "FrozenLake-v1?map_name=8x8", "mygame:Env", "model.npz"), or a simulator, which
             is returned as it is.
-        options: for the simulator's class, such as life_loss_ends=True for Atari or sticky=0.1 for MinAtar.
+        options: for the simulator's class, such as life_loss_ends=True for Atari or sticky=0.1 for MinAtar. With
+            replay=True a Gymnasium environment that cannot be copied goes back by playing its episode again.
 
     >>> import adalook as al
     >>> make_simulator(al.zoo.chain(n=5), start=0).num_actions
@@ -100,6 +103,9 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         if options:
             raise ArgumentError("a simulator that is made already takes no options", got=", ".join(options))
         return env
+    env, replay = _without_replay(env)
+    if boolean.validate("replay", options.pop("replay", replay)):
+        return _replayed(env, options)
     if isinstance(env, str):
         env, given = _with_arguments(env) if _family(env) else _named(env)
         options = given | options
@@ -122,12 +128,38 @@ def live_simulator(env: Any) -> Simulator:
     """Return a simulator of a Gymnasium environment that can be played but not saved: for agents without lookahead."""
     from adalook.simulators.gym.live import LiveGymSimulator
 
+    what, options = _made_anew(env)
+    return LiveGymSimulator(what, **options)
+
+
+def _replayed(env: Any, options: dict[str, Any]) -> Simulator:
+    """Return a simulator that goes back by playing episodes again."""
+    from adalook.simulators.gym.replayed import ReplayedGymSimulator
+
+    if isinstance(env, str) and (_family(env) or parse_source(env)[0] in ("file", "zoo")):
+        raise ArgumentError(f"{env} is not replayed", expected="a Gymnasium environment", remedy="leave replay out")
+    what, given = _made_anew(env)
+    return ReplayedGymSimulator(what, **given | options)
+
+
+def _without_replay(env: Any) -> tuple[Any, Any]:
+    """Return a name without its argument `replay`, and what that says; anything else as it is, and False."""
+    if not isinstance(env, str) or "replay=" not in env:
+        return env, False
+    name, _, query = env.partition("?")
+    arguments = parse_arguments(env, query)
+    replay = literal(arguments.pop("replay", "false"))
+    return (f"{name}?{urlencode(arguments)}" if arguments else name), replay
+
+
+def _made_anew(env: Any) -> tuple[Any, dict[str, Any]]:
+    """Return what makes a Gymnasium environment as often as one likes: its id, its spec or a function; and options."""
     if not isinstance(env, str):
-        return LiveGymSimulator(env)
+        return env, {}
     kind, name, arguments = parse_source(env)
     if kind == "object" and name not in _gymnasium_ids():
-        return LiveGymSimulator(lambda: named_object(name, arguments))
-    return LiveGymSimulator(name, **{key: literal(value) for key, value in arguments.items()})
+        return (lambda: named_object(name, arguments)), {}
+    return name, {key: literal(value) for key, value in arguments.items()}
 
 
 def _is_factory(env: Any) -> bool:
@@ -157,6 +189,7 @@ def _named(text: str) -> tuple[Any, dict[str, Any]]:
 
 def named_problem(text: str) -> Any:
     """Return the model, environment or simulator that a name stands for, made once, to be asked about its spaces."""
+    text, _ = _without_replay(text)
     if (family := _family(text)) is not None:
         name, options = _with_arguments(text)
         return _load(family.entry_point)(name, **options)

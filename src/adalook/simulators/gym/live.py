@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.arguments import checked_action
 from adalook.simulators.base import Simulator, State, Transition
 from adalook.simulators.gym import spaces
-from adalook.simulators.gym.snapshot import gymnasium_package
+from adalook.simulators.gym.snapshot import REPLAY_IT, gymnasium_package
 from adalook.simulators.randomness import checked_seed
 
 
@@ -33,7 +31,7 @@ class LiveGymSimulator(Simulator):
     stochastic = True
 
     def __init__(self, env: Any, **options: Any) -> None:
-        self._env = _maker(env, options)()
+        self._env = make_env(env, options)
         self._name = getattr(getattr(self._env, "spec", None), "id", None) or type(self._env.unwrapped).__name__
         self._first_action, self.num_actions = spaces.action_range(self._name, self._env.action_space)
         self.observation_space = self._env.observation_space
@@ -65,6 +63,17 @@ class LiveGymSimulator(Simulator):
             raise SimulatorError(f"{self._name} has not begun an episode", remedy="reset first: sim.reset(seed=0)")
         return self._observation.copy()
 
+    def render(self) -> np.ndarray[Any, Any] | None:
+        """Return what the environment renders as "rgb_array", if it does."""
+        if "rgb_array" not in (self._env.metadata or {}).get("render_modes", ()) or self._observation is None:
+            return None
+        self._env.unwrapped.render_mode = "rgb_array"
+        try:
+            frame = self._env.unwrapped.render()
+        except gymnasium_package().error.DependencyNotInstalled:
+            return None
+        return None if frame is None else np.asarray(frame, np.uint8)
+
     def save(self) -> State:
         raise self._unsaved()
 
@@ -80,7 +89,7 @@ class LiveGymSimulator(Simulator):
     def _unsaved(self) -> SimulatorError:
         return SimulatorError(
             f"{self._name} can be played but not saved, so that no tree can be grown from its state",
-            remedy=f"learn without lookahead (al.DQN(env, depth=0)), or {spaces.WRITE_YOUR_OWN}",
+            remedy=f"learn without lookahead (al.DQN(env, depth=0)), or {REPLAY_IT}",
         )
 
     def close(self) -> None:
@@ -88,17 +97,11 @@ class LiveGymSimulator(Simulator):
         super().close()
 
 
-def _maker(env: Any, options: dict[str, Any]) -> Callable[[], Any]:
-    """Return a function that makes an environment, a new one each time."""
+def make_env(env: Any, options: dict[str, Any]) -> Any:
+    """Return a new environment like `env`: by its id, by its spec, or by the function that makes it."""
     gymnasium = gymnasium_package()
-
-    def made(what: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about newer versions; whatever is fatal comes as an error too
-            return gymnasium.make(what, **options)
-
     if isinstance(env, str):
-        return lambda: made(env)
+        return spaces.instance(env, options)
     if isinstance(env, gymnasium.Env):
         spec = env.spec
         if spec is None:
@@ -106,7 +109,7 @@ def _maker(env: Any, options: dict[str, Any]) -> Callable[[], Any]:
                 f"{type(env.unwrapped).__name__} can be neither copied nor made again",
                 remedy="pass what makes it instead: al.DQN(lambda: MyEnv(size=5))",
             )
-        return lambda: made(spec)
+        return spaces.instance(spec, options)
     if callable(env):
-        return env  # type: ignore[no-any-return]
+        return env()
     raise ArgumentError("env is wrong", expected="a Gymnasium environment, id or function", got=type(env).__name__)

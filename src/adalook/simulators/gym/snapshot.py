@@ -36,6 +36,13 @@ NOT_STATE = frozenset(
 )
 """Attributes that steps never change; `env` and `P` only where Gymnasium defines them, see `_is_state`."""
 
+WRITE_YOUR_OWN = "write a Simulator with `save` and `restore` of its own, see docs/simulators.md"
+REPLAY_IT = (
+    "have its episodes replayed, which is slower: add ?replay=true to its name, or pass what makes it, "
+    f"al.make_simulator(lambda: MyEnv(), replay=True); or {WRITE_YOUR_OWN}"
+)
+"""What to do about an environment that cannot be copied."""
+
 _TOY_TEXT = "gymnasium.envs.toy_text."
 _RENDER_ONLY = "lastaction"
 """What toy text keeps for `render` alone: no future depends on it."""
@@ -193,7 +200,7 @@ def _deep_copy(values: dict[Place, Any], stand_ins: dict[int, Any], name: str) -
         raise SimulatorError(
             f"{name} cannot be simulated: its state cannot be copied",
             got=f"{type(error).__name__}: {error}, in one of {kinds}",
-            remedy="write a Simulator with `save` and `restore` of its own, see docs/simulators.md",
+            remedy=REPLAY_IT,
         ) from error
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from adalook.errors import ArgumentError, SimulatorError
-from adalook.simulators.gym.snapshot import gymnasium_package
-
-WRITE_YOUR_OWN = "write a Simulator with `save` and `restore` of its own, see docs/simulators.md"
+from adalook.simulators.gym.snapshot import REPLAY_IT, gymnasium_package
 
 _PASSIVE_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
 """Wrappers that only watch the live env."""
@@ -23,17 +21,25 @@ def known_ids() -> list[str]:
     return [name for name, spec in registry.items() if not str(spec.entry_point).startswith(("ale_py", "minatar"))]
 
 
+def instance(env: Any, options: dict[str, Any]) -> Any:
+    """Return what `gymnasium.make` makes of an id or a spec; raise `ArgumentError` with the reason if it cannot."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about newer versions; whatever is fatal comes as an error too
+        try:
+            return gymnasium_package().make(env, **options)
+        except Exception as error:  # environments are anybody's code
+            reason = str(error).strip().partition("\n")[0]
+            name = getattr(env, "id", env)
+            raise ArgumentError(f"{name} cannot be made", got=f"{type(error).__name__}: {reason}") from error
+
+
 def two_instances(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return two environments that share nothing, from an environment or from an id."""
     gymnasium = gymnasium_package()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about newer versions; whatever is fatal comes as an error too
         if isinstance(env, str):
-            try:
-                return gymnasium.make(env, **options), gymnasium.make(env, **options)
-            except Exception as error:  # environments are anybody's code
-                reason = str(error).strip().partition("\n")[0]
-                raise ArgumentError(f"{env} cannot be made", got=f"{type(error).__name__}: {reason}") from error
+            return instance(env, options), instance(env, options)
         if not isinstance(env, gymnasium.Env):
             raise ArgumentError("env is wrong", expected="a Gymnasium environment or id", got=type(env).__name__)
         if options:
@@ -44,7 +50,7 @@ def two_instances(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
             raise SimulatorError(
                 f"{type(env.unwrapped).__name__} cannot be simulated: it cannot be copied",
                 got=f"{type(error).__name__}: {error}",
-                remedy=WRITE_YOUR_OWN,
+                remedy=REPLAY_IT,
             ) from error
 
 

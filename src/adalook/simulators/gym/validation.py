@@ -17,8 +17,7 @@ import numpy as np
 from adalook.errors import SimulatorError
 from adalook.simulators.checker.object_graph import generator_state, global_states, moved, reachable
 from adalook.simulators.gym.generators import SOURCES
-from adalook.simulators.gym.snapshot import NOT_STATE, AttributeTypes, Snapshot, gymnasium_package, layers_of
-from adalook.simulators.gym.spaces import WRITE_YOUR_OWN
+from adalook.simulators.gym.snapshot import NOT_STATE, REPLAY_IT, AttributeTypes, Snapshot, gymnasium_package, layers_of
 
 if TYPE_CHECKING:
     from adalook.simulators.gym.simulator import GymSimulator, GymState
@@ -90,9 +89,9 @@ def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str)
             again = _child(sim, state, action)
         except Exception as error:  # whatever half of a state does to anybody's code
             raise _loses_state(live, name, f"{type(error).__name__}: {error}") from error
-        before = _generators(live)
+        before = generators_of(live)
         once = _live_step(sim, action)
-        draws = draws or bool(moved(before, _generators(live)))
+        draws = draws or bool(moved(before, generators_of(live)))
         if not once[2]:
             _live_step(sim, int(rng.integers(sim.num_actions)))
         sim.restore(state)
@@ -111,7 +110,7 @@ def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str)
     return draws
 
 
-def _generators(env: Any) -> dict[str, str]:
+def generators_of(env: Any) -> dict[str, str]:
     """Return the state of every generator that an environment holds, by where it is."""
     parts = reachable(env, "env", skip=NOT_STATE - {"env"})
     return {path: generator_state(part) for path, part in parts if isinstance(part, SOURCES)}
@@ -155,7 +154,7 @@ def _loses_state(live: Any, name: str, symptom: str | None = None) -> SimulatorE
     return SimulatorError(
         f"{name} cannot be simulated: a copy of its state does not go on as the original does",
         got=symptom,
-        remedy=f"it keeps state that copying loses{_suspects(live)}; {WRITE_YOUR_OWN}",
+        remedy=f"it keeps state that copying loses{_suspects(live)}; {REPLAY_IT}",
     )
 
 
