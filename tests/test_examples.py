@@ -13,6 +13,7 @@ SHORTER: dict[str, dict[str, int]] = {
     "maze_gif": {"size": 12},
     "frozen_lake": {"episodes": 100},
     "own_env": {"steps": 300},
+    "learn_frozen_lake": {"steps": 64},
     "optuna_search": {"trials": 1, "steps": 64},
 }
 """Arguments of `main` with which an example takes seconds."""
@@ -36,3 +37,12 @@ def test_the_example_runs(
         pytest.importorskip("optuna")
     load(name).main(**SHORTER.get(name, {}))
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("map_name", "steps"), [("4x4", 5_000), ("8x8", 15_000)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_qldqn_learns_slippery_lakes(map_name: str, steps: int, seed: int) -> None:
+    """Within five points of the optimal success rate; policies are judged exactly, so that luck has no part in it."""
+    learned, best = load("learn_frozen_lake").main(map_name, steps, seed)
+    assert learned >= best - 0.05

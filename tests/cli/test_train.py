@@ -6,13 +6,14 @@ import dataclasses
 import json
 import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from adalook._validation import field_help
 from adalook.cli.main import main
-from adalook.cli.train import ConfigFlags
+from adalook.cli.train import ConfigFlags, TrainCommand
 from adalook.learning.config import Config
 from adalook.learning.runs.callbacks import ProgressCallback
 from adalook.learning.runs.options import RunOptions
@@ -200,3 +201,37 @@ def test_several_seeds_and_a_config_file(tmp_path: Path, capsys: pytest.CaptureF
         about = json.loads((tmp_path / "runs" / f"seed-{seed}" / "config.json").read_text())
         assert about["seed"] == seed
         assert (about["config"]["num_envs"], about["config"]["hidden_units"]) == (2, 4)
+
+
+def test_code_that_a_run_names_is_imported_only_when_it_is_named_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The module leaves a file when it is imported."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toys_of_mine.py").write_text(
+        "from pathlib import Path\nimport adalook as al\n\nPath('imported').touch()\n\n"
+        "def chain():\n    return al.zoo.chain(n=4)\n"
+    )
+    name, run = "toys_of_mine:chain", str(tmp_path / "run")
+    assert main(["train", name, "--steps", "16", "--out", run, "--no-tensorboard"]) == 0
+    for module in [key for key in sys.modules if key.startswith("toys_of_mine")]:
+        monkeypatch.delitem(sys.modules, module)
+    (tmp_path / "imported").unlink()
+    assert main(["report", run, "--out", str(tmp_path / "page")]) == 0
+    assert "--env toys_of_mine:chain" in capsys.readouterr().out
+    for words in (["evaluate", run], ["export", run, "mine"], ["train", "--resume", run, "--steps", "32"]):
+        assert "names code" in complaint(words, capsys)
+    assert not (tmp_path / "imported").exists()
+    assert main(["report", run, "--out", str(tmp_path / "page"), "--env", name, "--episodes", "1"]) == 0
+    assert "no images" not in capsys.readouterr().out
+    assert main(["evaluate", run, "--episodes", "1", "--env", name]) == 0
+    assert main(["export", run, "mine", "--episodes", "1", "--env", name]) == 0
+    assert main(["train", name, "--resume", run, "--steps", "32"]) == 0
+    assert (tmp_path / "imported").exists()
+
+
+def test_the_command_that_resumes_names_code_again() -> None:
+    command = TrainCommand(env="mygame:Walk?size=5", steps=100, out="run")
+    assert command._resume_command(Path("run 1")) == "adalook train 'mygame:Walk?size=5' --resume 'run 1' --steps 100"
+    plain = TrainCommand(env="CartPole-v1", seconds=1.5, out="run")
+    assert plain._resume_command(Path("run")) == "adalook train --resume run --seconds 1.5"

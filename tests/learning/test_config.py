@@ -16,7 +16,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config
-from adalook.learning.presets import atari, config_for, minatar, tabular, vector
+from adalook.learning.presets import LEARNING_RATE_UNDER_CHANCE, atari, config_for, minatar, tabular, vector
 from adalook.learning.runs.directory import CONFIG_FILE, read_run_config
 from adalook.learning.runs.run import load_agent
 from adalook.simulators.base import Simulator
@@ -53,7 +53,9 @@ def test_envs_with_discrete_observations_get_a_table_with_an_entry_for_each(env:
     config = config_for(env)
     # As long as they go on by themselves; optimistic where it is known that the one reward of a toy is far away.
     optimism = 0.0 if isinstance(env, Simulator) else 1.0
-    assert config == dataclasses.replace(tabular(), max_episode_steps=1_000, initial_value=optimism)
+    assert config == dataclasses.replace(
+        tabular(), max_episode_steps=1_000, initial_value=optimism, learning_rate=LEARNING_RATE_UNDER_CHANCE
+    )
     agent = QLDQN(env, dataclasses.replace(config, num_envs=2, learning_starts_steps=32))
     assert agent.network.trunk.features == (16 if isinstance(env, str) else 64)
     assert agent.learn(steps=64).step == 64

@@ -35,7 +35,7 @@ class EvaluateCommand:
     epsilon: Annotated[float | None, optional(float, "SHARE")] = None
     """Share of random actions; without it the run's evaluation_epsilon."""
     env: Annotated[str | None, optional(str, "ENV")] = None
-    """The environment of the run, named again: needed where that is module:id, whose module will be imported."""
+    """The environment of the run, named again: needed where that is module:name, whose module will be imported."""
     gif: Annotated[Path | None, optional(Path, "FILE")] = None
     """Write the first episode as an animated GIF, with the depth of each decision drawn on it."""
     frames: Annotated[int, tyro.conf.arg(metavar="N")] = 2_000

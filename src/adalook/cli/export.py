@@ -31,6 +31,8 @@ class ExportCommand:
     """Episodes that the agent plays for the scores on its card."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 1_000
     """Seed of these episodes."""
+    env: Annotated[str | None, optional(str, "ENV")] = None
+    """The environment of the run, named again: needed where that is module:name, whose module will be imported."""
     commit: Annotated[str | None, optional(str, "COMMIT")] = None
     """The version of the code that trained it; without it what git says about this code, if anything."""
 
@@ -41,7 +43,7 @@ class ExportCommand:
         from adalook.learning.runs.run import load_agent
 
         validation.integer(1).validate("--episodes", self.episodes)
-        agent = load_agent(self.run_directory)
+        agent = load_agent(self.run_directory, self.env)
         newest = load_newest(self.run_directory)
         steps = agent.step if newest is None else newest.step
         evaluation = agent.evaluate(self.episodes, seed=self.seed)
@@ -67,7 +69,7 @@ def _training_command(run_config: dict[str, Any], steps: int) -> str:
     words = [f"adalook train {run_config['env']} --agent {run_config['agent']} --seed {run_config['seed']}"]
     words += [f"--depth {run_config['depth']}"] if "depth" in run_config else []
     words.append(f"--steps {steps}")
-    preset = config_for(run_config["env"]).to_plain() if run_config["env"] is not None else {}
+    preset = config_for(run_config["env"], run_config["agent"]).to_plain() if run_config["env"] is not None else {}
     for name, value in run_config["config"].items():
         if value != preset.get(name):
             given = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

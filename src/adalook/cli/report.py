@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from adalook import _validation as validation
-from adalook.cli.terminal import DONE, plain_console
+from adalook.cli.terminal import DONE, optional, plain_console
 from adalook.errors import AdalookError, ArgumentError, FileError
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class ReportCommand:
     """Training runs only: the agent stops playing after so many decisions."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
     """Seed of these episodes."""
+    env: Annotated[str | None, optional(str, "ENV")] = None
+    """Training runs only: their environment, named again: needed where that is module:name, whose module will be
+    imported."""
 
     def run(self) -> int:
         """Write the report; return the exit code."""
@@ -163,14 +166,18 @@ def _load_run(place: Path, name: str, options: ReportCommand) -> TrainingRun:
     config = read_run_config(place)
     log = read_run_log(place)
     gallery, reason = _make_gallery(place, log, options)
-    return TrainingRun(name, config, _changed(config), log, gallery, reason)
+    return TrainingRun(name, config, _changed(config, trusted=config["env"] == options.env), log, gallery, reason)
 
 
-def _changed(config: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the settings that differ from the preset for the environment, each with the preset's value."""
+def _changed(config: dict[str, Any], trusted: bool) -> dict[str, tuple[Any, Any]]:
+    """Return the settings that differ from the preset for the environment, each with the preset's value.
+
+    A preset may follow from the environment itself; code that the run names is not imported for that unless `trusted`.
+    """
     from adalook.learning.presets import config_for
+    from adalook.simulators.make import names_code
 
-    if config["env"] is None:
+    if config["env"] is None or (names_code(config["env"]) and not trusted):
         return {}
     preset = config_for(config["env"], config["agent"]).to_plain()
     settings = config["config"]
@@ -196,9 +203,12 @@ def _play(place: Path, log: RunLog, options: ReportCommand) -> StateGallery:
 
     best = log.best_evaluation
     if best is not None and any((place / "best" / "checkpoints").glob("*/manifest.json")):
-        agent, name = _load_agent(place / "best"), f"the agent with the best evaluation, of step {best.step:,},"
+        agent, name = (
+            _load_agent(place / "best", options),
+            f"the agent with the best evaluation, of step {best.step:,},",
+        )
     else:
-        agent = _load_agent(place)
+        agent = _load_agent(place, options)
         name = f"the agent of the newest checkpoint, of step {agent.step:,},"
     gallery = StateGallery(name, action_names=agent.sim.action_names, max_decisions=options.decisions)
     with contextlib.suppress(GalleryFull):
@@ -206,12 +216,14 @@ def _play(place: Path, log: RunLog, options: ReportCommand) -> StateGallery:
     return gallery
 
 
-def _load_agent(place: Path) -> Agent:
+def _load_agent(place: Path, options: ReportCommand) -> Agent:
     """Load the agent of a run, or raise an error that names the likely reason."""
+    from adalook.learning.runs.directory import read_run_config
     from adalook.learning.runs.run import load_agent
 
+    named_again = options.env is not None and read_run_config(place)["env"] == options.env
     try:
-        return load_agent(place)
+        return load_agent(place, options.env if named_again else None)
     except (KeyError, TypeError, IndexError, RuntimeError) as error:
         # The checksums fit, so it is not damaged: a version whose agents had other parts wrote it.
         raise FileError(

@@ -93,7 +93,7 @@ class SearchCommand:
                 if self.json:
                     print(json.dumps(searched.summary()), flush=True)
         if not self.json:
-            _print_searches([searched.summary() for searched in searches])
+            _print_searches([searched.summary() for searched in searches], sim.action_names)
         if self.out is not None:
             from adalook.report.figures.search_view import draw_searches
 
@@ -163,7 +163,7 @@ class SearchedState:
     seconds: float
 
     def summary(self) -> dict[str, Any]:
-        """Return the search as plain data; actions that a beam dropped have the value None."""
+        """Return the search as plain data; actions not offered, or dropped by a beam, have the value None."""
         result = self.result
         return {
             "step": self.step,
@@ -207,8 +207,8 @@ def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:
     raise ArgumentError("the rule is wrong", expected="fixed, gap:GAP or quantile:2=SHARE,3=SHARE,…", got=repr(text))
 
 
-def _print_searches(searches: list[dict[str, Any]]) -> None:
-    """Print a table of searches and their total cost."""
+def _print_searches(searches: list[dict[str, Any]], action_names: Sequence[str]) -> None:
+    """Print a table of searches and their total cost; an action without a value is not offered, or beyond the beam."""
     from rich.box import SIMPLE_HEAVY
     from rich.table import Table
 
@@ -217,10 +217,10 @@ def _print_searches(searches: list[dict[str, Any]]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("value by first action")
     for search in searches:
-        values = ("dropped" if value is None else f"{value:.4g}" for value in search["action_values"])
+        values = ("–" if value is None else f"{value:.4g}" for value in search["action_values"])
         table.add_row(
             f"{search['step']}",
-            f"{search['action']}",
+            action_names[search["action"]] if action_names else f"{search['action']}",
             f"{search['value']:.4g}",
             f"{search['depth']}{'' if search['status'].startswith('the rule') else '*'}",
             f"{search['nodes']:,}",

@@ -188,9 +188,19 @@ class TrainCommand:
             agent=agent,
             on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )
-        limits = [f"--steps {self.steps}"] * bool(self.steps) + [f"--seconds {self.seconds:g}"] * bool(self.seconds)
-        _print_result(result, directory, " ".join(limits))
+        _print_result(result, directory, self._resume_command(directory))
         return STOPPED_EARLY if result.interrupted else DONE
+
+    def _resume_command(self, directory: Path) -> str:
+        """Return the command that goes on to the same end; one that imports code names it again."""
+        from adalook.simulators.make import names_code
+
+        words = ["adalook", "train"] + [self.env] * bool(self.env and names_code(self.env))
+        words += ["--resume", str(directory)]
+        words += ["--steps", f"{self.steps}"] * bool(self.steps) + ["--seconds", f"{self.seconds:g}"] * bool(
+            self.seconds
+        )
+        return shlex.join(words)
 
     def _train_seeds(self) -> int:
         """Train one run per seed, one after the other, in directories below --out."""
@@ -244,7 +254,7 @@ class TrainCommand:
             )
 
 
-def _print_result(result: RunResult, directory: Path, limits: str) -> None:
+def _print_result(result: RunResult, directory: Path, resume_command: str) -> None:
     if result.prior_steps:
         print(f"the prior has trained for {result.prior_steps:,} steps, the agent for none yet; run in {directory}")
     else:
@@ -257,4 +267,4 @@ def _print_result(result: RunResult, directory: Path, limits: str) -> None:
         episodes = len(result.evaluation.scores)
         print(f"evaluation of the agent as it is now: {result.evaluation.mean:.2f} over {episodes} episodes")
     if result.interrupted:
-        print(f"interrupted, and saved: go on with adalook train --resume {shlex.quote(str(directory))} {limits}")
+        print(f"interrupted, and saved: go on with {resume_command}")

@@ -141,11 +141,27 @@ _FAMILIES = {"MinAtar": minatar, "ALE": atari}
 
 
 def _tabular_for(env: object) -> Config:
+    config = dataclasses.replace(tabular(), learning_rate=LEARNING_RATE_UNDER_CHANCE) if _by_chance(env) else tabular()
     if hasattr(env, "observation_space"):  # Gymnasium's: their episodes end by themselves
         return dataclasses.replace(
-            tabular(), max_episode_steps=vector().max_episode_steps, initial_value=max(0.0, _best_reward(env))
+            config, max_episode_steps=vector().max_episode_steps, initial_value=max(0.0, _best_reward(env))
         )
-    return dataclasses.replace(tabular(), discount=getattr(env, "discount", tabular().discount))
+    return dataclasses.replace(config, discount=getattr(env, "discount", config.discount))
+
+
+LEARNING_RATE_UNDER_CHANCE = 0.002
+"""Of tables: drawn returns scatter, and steps of 0.02 by more than actions differ: on FrozenLake 8x8 policies came and
+went (`examples/learn_frozen_lake.py`)."""
+
+
+def _by_chance(env: Any) -> bool:
+    """Return whether steps of a problem with discrete observations are known to depend on chance."""
+    if hasattr(env, "stochastic"):  # a simulator
+        return bool(env.stochastic)
+    table = getattr(getattr(env, "unwrapped", env), "P", None)
+    if isinstance(table, dict):  # toy text
+        return any(len({o[1:] for o in outcomes}) > 1 for actions in table.values() for outcomes in actions.values())
+    return not getattr(env, "deterministic", True)  # an al.MDP
 
 
 def _best_reward(env: Any) -> float:

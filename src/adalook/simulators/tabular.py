@@ -67,6 +67,7 @@ class TabularSimulator(Simulator):
             max_episode_steps = integer(min=1).validate("max_episode_steps", max_episode_steps)
         self.num_actions = mdp.num_actions
         self.num_states = mdp.num_states
+        self.action_names = mdp.action_names
         self.stochastic, self.lists_outcomes = not mdp.deterministic, True
         self._mdp = mdp
         self._max_episode_steps = max_episode_steps

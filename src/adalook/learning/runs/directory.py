@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import warnings
 from collections.abc import Callable
@@ -94,7 +95,8 @@ def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Co
         raise ArgumentError(
             f"the run names code, {env}, which would be imported",
             expected="that you say so, if you trust it",
-            remedy=f"name it again: load(directory, env='{env}'), or --env {env} on the command line",
+            remedy=f"name it again: --env {shlex.quote(env)}, adalook train {shlex.quote(env)} --resume …, "
+            f"or load(directory, env={env!r})",
         )
     try:
         return env, Config.from_plain(run_config["config"])
