@@ -12,7 +12,11 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
-SOURCES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+SOURCES = [
+    path
+    for folder in ("src", "tests", "benchmarks", "examples")
+    for path in sorted((REPOSITORY / folder).rglob("*.py"))
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

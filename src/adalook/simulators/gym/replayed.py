@@ -30,7 +30,7 @@ _CHECKED_STEPS = 20
 """Steps that are replayed when a simulator is made, to see whether the environment repeats itself."""
 
 
-class Step(NamedTuple):
+class ReplayedStep(NamedTuple):
     """An action of an episode, and what its randomness came from."""
 
     action: int
@@ -43,10 +43,10 @@ class ReplayedState(NamedTuple):
 
     start: int
     """The seed that the environment was reset with."""
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayedStep, ...]
     observation: np.ndarray[Any, Any]
     randomness: RandomStream | None
-    """What the next step draws from, as in `Step`."""
+    """What the next step draws from, as in `ReplayedStep`."""
     owner: str
     """The name of the environment."""
 
@@ -73,9 +73,9 @@ class ReplayedGymSimulator(LiveGymSimulator):
     def __init__(self, env: Any, *, stochastic: bool | None = None, **options: Any) -> None:
         super().__init__(env, **options)
         self._tree, _ = spaces.without_time_limit(make_env(env, options))
-        self._tree_at: tuple[int, tuple[Step, ...]] | None = None
+        self._tree_at: tuple[int, tuple[ReplayedStep, ...]] | None = None
         self._start = 0
-        self._steps: tuple[Step, ...] = ()
+        self._steps: tuple[ReplayedStep, ...] = ()
         self._randomness: RandomStream | None = None
         found = self._check_replays()
         self.stochastic = found if stochastic is None else boolean.validate("stochastic", stochastic)
@@ -95,7 +95,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
     def step(self, action: int) -> Transition:
         _seed_generator(self._env, self._randomness)
         transition = super().step(action)
-        self._steps = (*self._steps, Step(int(action), self._randomness))
+        self._steps = (*self._steps, ReplayedStep(int(action), self._randomness))
         self._randomness = None if self._randomness is None else self._randomness.next()
         return transition
 
@@ -124,7 +124,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
             self._go_to(state)
             _seed_generator(self._tree, state.randomness)
             observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
-            steps = (*state.steps, Step(int(action), state.randomness))
+            steps = (*state.steps, ReplayedStep(int(action), state.randomness))
             self._tree_at = (state.start, steps)
             observations[i] = array = self._array(observation)
             after = None if state.randomness is None else state.randomness.next()
@@ -140,7 +140,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
         self._tree_at = None  # should a step raise
         self._play(self._tree, state.start, state.steps[done:], begin=not done)
 
-    def _play(self, env: Any, start: int, steps: Sequence[Step], begin: bool = True) -> None:
+    def _play(self, env: Any, start: int, steps: Sequence[ReplayedStep], begin: bool = True) -> None:
         if begin:
             env.reset(seed=start)
         for action, randomness in steps:
@@ -197,7 +197,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
                 raise ValueError("a seed expected")
             if any(type(action) is not int or not 0 <= action < self.num_actions for action, _ in steps):
                 raise ValueError("actions expected")
-            played = tuple(Step(action, _stream(stream)) for action, stream in steps)
+            played = tuple(ReplayedStep(action, _stream(stream)) for action, stream in steps)
             return ReplayedState(start, played, self._array(observation), _stream(randomness), self._name)
         except (TypeError, ValueError) as error:
             raise damaged_error(f"state of {self._name}", "what pack made", str(error)) from error
