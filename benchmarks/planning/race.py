@@ -2,7 +2,8 @@
 
 Every model has a child process, in which all settings are measured one after the other, ours before and after its
 peers; a setting that takes too long ends the process, and a new one goes on. The models done are kept in
-`planning-cases.json`: a run that was stopped goes on from there (`--seconds` stops it by itself).
+`planning-cases.json`: a run that was stopped goes on from there. `--seconds` stops it by itself, with a page of the
+models done so far; the small model of every family comes first.
 A peer counts when its values are within 1e-6 of ours (plus our certified error); one that misses is asked for ever more
 accuracy, a digit at a time, until it gets there. What is timed is the solve alone, from a cold start; building the
 model, compiling, and reading the answer out are not. The report goes to `results/planning.{json,md}`.
@@ -15,7 +16,6 @@ import json
 import math
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +27,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.planning import report
-from benchmarks.planning.child import BUILD_LIMIT_SECONDS
+from benchmarks.planning.child import BUILD_LIMIT_SECONDS, seconds
 from benchmarks.planning.models import CASES, CERTIFICATE, GROWTH, Case
 from benchmarks.planning.peers import AGAIN, OURS, OWN, SETTINGS, installed
 from benchmarks.results import ROOT, machine, memory_bytes, write_results
@@ -78,7 +78,7 @@ class Bench:
         record = list(whole.values())[-1] if task == "compare" and whole else whole
         if not record:
             return {}
-        if done.returncode == -signal.SIGALRM:
+        if done.returncode == -signal.SIGPROF:
             what = "no model" if record["step"] == "build" else "no answer"
             limit = BUILD_LIMIT_SECONDS if record["step"] == "build" else job["limit_seconds"]
             record["failure"] = f"{what} in {limit:g} s"
@@ -159,11 +159,20 @@ def summary(case: Case, ours: Record, runs: list[Record]) -> Record:
     }
 
 
+def small_first(cases: tuple[Case, ...]) -> list[Case]:
+    """The first model of every kind, then the others."""
+    kinds = [case.kind for case in cases]
+    first = [case for place, case in enumerate(cases) if case.kind not in kinds[:place]]
+    return [*first, *(case for case in cases if case not in first)]
+
+
 def pool(run: Record, again: Record) -> None:
     """Count another turn of the same contender."""
     if "times" in run and "times" in again:
+        ticks = sum(turn["processor_seconds"] * len(turn["times"]) for turn in (run, again))
         run["times"] += again["times"]
-        run["seconds"] = statistics.median(run["times"])
+        run["processor_seconds"] = ticks / len(run["times"])
+        run["seconds"] = seconds(run["times"], ticks)
 
 
 def counts(run: Record) -> bool:
@@ -175,8 +184,15 @@ def arguments() -> argparse.Namespace:
     parts = [*(case.name for case in CASES), "growth", "certificate"]
     parser.add_argument("--only", action="append", choices=parts, metavar="NAME", help=f"one of: {', '.join(parts)}")
     parser.add_argument("--repeats", type=int, default=3, help="timed solves of each, at least; the median counts")
-    parser.add_argument("--limit", type=float, default=3.0, help="seconds that a peer may take for one solve")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further model after so many seconds")
+    parser.add_argument(
+        "--limit", type=float, default=3.0, help="seconds of processor time that a peer may take for one solve"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        help="begin no further model after so many seconds, and write the page",
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     parser.add_argument("--quick", action="store_true", help="the small models, timed once, at most 10 s each")
     return parser.parse_args()
@@ -198,19 +214,23 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(repeats, limit, Path(folder), console)
-        for case in CASES:
-            if case.name in wanted and done.get(case.name, {}).get("model") != case.spec:
-                if time.monotonic() - began > args.seconds:
-                    console.print(f"{len(done)} of {len(CASES)} models are done; run again to go on")
-                    return
+        for case in small_first(CASES):
+            late = time.monotonic() - began > args.seconds
+            if case.name in wanted and not late and done.get(case.name, {}).get("model") != case.spec:
                 done[case.name] = bench.case(case)
                 if stem == "planning":
                     kept.write_text(json.dumps(done))
-        results["cases"] = [done[case.name] for case in CASES if case.name in wanted]
-        results["growth"] = bench.growth(args.quick) if "growth" in wanted else None
-        results["certificate"] = bench.certificate() if "certificate" in wanted else None
+        chosen = [case for case in CASES if case.name in wanted]
+        results["cases"] = [done[case.name] for case in chosen if case.name in done]
+        results["missing"] = [case.name for case in chosen if case.name not in done]
+        late = bool(results["missing"])
+        results["growth"] = bench.growth(args.quick) if "growth" in wanted and not late else None
+        results["certificate"] = bench.certificate() if "certificate" in wanted and not late else None
     write_results(args.out, stem, results, report.markdown(results, stem).rstrip("\n"))
-    kept.unlink(missing_ok=True)
+    if late:
+        console.print(f"{len(results['cases'])} of {len(chosen)} models are done; run again to go on")
+    else:
+        kept.unlink(missing_ok=True)
     if results["growth"]:
         report.plot(results["growth"], args.out / f"{stem.removesuffix('-growth')}-growth")
     if results["cases"]:

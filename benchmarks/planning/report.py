@@ -127,15 +127,25 @@ def markdown(results: Record, stem: str) -> str:
     if results["cases"] or results["certificate"]:
         parts += [
             "Ours is `al.solve(mdp, tolerance=1e-6)` with its certificate. Peers are held to the same accuracy: values "
-            "within 1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are medians "
-            f"of at least {results['repeats']} cold solves (one, if it takes more than 1 s), at most "
-            f"{results['limit_seconds']:g} s each; building the model, compiling and reading the answer out are apart. "
+            "within 1e-6 of ours. A peer that misses it is asked for ever more, a digit at a time. Times are of at "
+            f"least {results['repeats']} cold solves (one, if it takes more than 1 s), at most "
+            f"{results['limit_seconds']:g} s of processor time each: the median by the wall clock, or the mean "
+            "processor time of all threads where that is lower. Building the model, compiling and reading the answer "
+            "are apart. "
             "Ratio: fastest peer over ours. Regret: ours over the best of our own methods, the default among them. "
             "Goals: the ratio in brackets, and a regret of at most 1.5.\n",
         ]
     if results["cases"] and not results["growth"]:
         parts += ["How time and memory grow with the number of states: [planning-growth.md](planning-growth.md).\n"]
     if results["cases"]:
+        loads = [case["load_before"] for case in results["cases"]]
+        busy = ": other work ran beside this, and times are good for comparisons only" if max(loads) > 2.0 else ""
+        parts += [
+            f"The machine's load average when a model's turn began was {min(loads):.1f} to {max(loads):.1f}, on "
+            f"{box['cores']} cores{busy}.\n"
+        ]
+        if results.get("missing"):
+            parts += [f"Not measured yet, for want of time: {', '.join(results['missing'])}.\n"]
         met = sum(case["goal_met"] for case in results["cases"])
         parts += [
             f"![Time of every solver on every model]({stem}-families.svg)\n",

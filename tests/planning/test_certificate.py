@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.evaluation import sweeps
 from adalook.planning.rules.auto import KNOWN_WAYS
 from tests.exact import ExactMDP, random_mdp
 
@@ -82,7 +81,7 @@ def test_no_violation_whichever_way_is_taken(way):
         found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
         solvers |= set(sol.solvers)
     assert found == []
-    assert ("partial sweeps" if way == sweeps.NAME else way) in solvers
+    assert any(name.endswith(way) for name in solvers)
 
 
 def test_a_long_row_does_not_loosen_it():

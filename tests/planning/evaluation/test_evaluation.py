@@ -73,7 +73,8 @@ def test_slow_narrow_graphs_are_factorised():
     policy = np.zeros(mdp.num_states, np.int32)
     evaluation = chooser.ExactEvaluation(mdp, 0.0)
     result = evaluation.evaluate(policy, np.zeros(mdp.num_states), None)
-    assert result.solver == "sweeps, then sparse LU"
+    assert result.solver.startswith("sweeps, then ")
+    assert result.solver.endswith("sparse LU")
     assert evaluation.evaluate(policy, result.values, None).solver == lu.NAME
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-7)
 
@@ -83,7 +84,7 @@ def test_slow_wide_graphs_go_to_krylov(monkeypatch):
     mdp = random_walk(1000, 0.9999)
     policy = np.zeros(mdp.num_states, np.int32)
     result = evaluate(mdp, policy)
-    assert result.solver == "sweeps, then BiCGSTAB"
+    assert result.solver.endswith("then BiCGSTAB")
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-6)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from adalook._arrays import FloatArray, IntArray
+from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Rows, code_of_row, is_deterministic, is_stochastic, row_of
 from adalook.planning.lookahead.kernels import index
@@ -40,6 +40,8 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     """Return the acyclic part of a model, or None where the core is more than a share `max_core` of the states."""
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
+        return None
+    if _all_reached(mdp.arrays, np.zeros(n, np.bool_)):
         return None
     arrivals = np.zeros(n, np.int32)
     used = np.zeros(mdp.rows.num_rows, np.int32)
@@ -80,6 +82,30 @@ def core_model(mdp: MDP, core: IntArray) -> MDP:
 def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntArray) -> None:
     """Write the values of the acyclic states and actions that attain them, given those of the core."""
     _back_up_in_order(mdp.arrays, order, values, policy)
+
+
+@compiled
+def _all_reached(model: ModelArrays, reached: BoolArray) -> bool:
+    """Return whether another state leads to every state, shared rows aside; on random graphs that shows soon."""
+    num_states, num_actions = model.codes.shape
+    left = num_states
+    for s in range(index(num_states)):
+        for a in range(index(num_actions)):
+            code = model.codes[s, a]
+            if is_deterministic(code):
+                if index(code) != s and not reached[index(code)]:
+                    reached[index(code)] = True
+                    left -= 1
+            elif code != NOT_OFFERED and row_of(code) >= model.num_shared:
+                row = index(row_of(code))
+                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                    successor = index(model.indices[k])
+                    if successor != s and not reached[successor]:
+                        reached[successor] = True
+                        left -= 1
+        if left == 0:
+            return True
+    return False
 
 
 @compiled

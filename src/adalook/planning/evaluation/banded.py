@@ -13,10 +13,11 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
-from adalook.mdp.transitions import is_deterministic, row_of
+from adalook.mdp.transitions import NOT_OFFERED, is_deterministic, row_of
 from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
 
 if TYPE_CHECKING:
+    from adalook.mdp.model import MDP
     from adalook.planning.evaluation.sweeps import PolicyRows
 
 NAME = "banded LU"
@@ -29,6 +30,13 @@ def bandwidths(rows: PolicyRows) -> tuple[int, int]:
     """Return how far a policy's moves lead to smaller and to larger numbers of states."""
     lower, upper = _bandwidths(rows.code, rows.indptr, rows.indices)
     return int(lower), int(upper)
+
+
+def widest_bandwidths(mdp: MDP) -> tuple[int, int]:
+    """Return the same over all moves of a model: no policy has a wider band."""
+    model = mdp.arrays
+    widths = [_bandwidths(model.codes[:, action], model.indptr, model.indices) for action in range(mdp.num_actions)]
+    return max(lower for lower, _ in widths), max(upper for _, upper in widths)
 
 
 def solve_banded(rows: PolicyRows, lower: int, upper: int) -> FloatArray:
@@ -53,6 +61,8 @@ def _bandwidths(code: IntArray, indptr: IntArray, indices: IntArray) -> tuple[in
     """Return the largest s − s' and s' − s over all moves s -> s'; successors ascend within a row."""
     lower = upper = 0
     for s in range(len(code)):
+        if code[s] == NOT_OFFERED:
+            continue
         if is_deterministic(code[s]):
             first = last = code[s]
         else:

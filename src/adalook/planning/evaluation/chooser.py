@@ -19,9 +19,19 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning import threads
 from adalook.planning.certificate import loss_bound, rounding_bound
-from adalook.planning.evaluation import acyclic, banded, elimination, functional, in_place, krylov, lu, sweeps
+from adalook.planning.evaluation import (
+    acyclic,
+    aggregation,
+    banded,
+    elimination,
+    functional,
+    in_place,
+    krylov,
+    lu,
+    sweeps,
+)
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
-from adalook.planning.evaluation.sweeps import PolicyRows, sweep
+from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep, sweep_relaxed
 from adalook.planning.lookahead.levels import backup
 
 if TYPE_CHECKING:
@@ -30,6 +40,14 @@ if TYPE_CHECKING:
 FIRST_SWEEPS = 24
 """Sweeps after which the rate of convergence is judged for the first time."""
 MAX_EXACT_SWEEPS = 200_000
+COARSE_SWEEPS, COARSE_RATE = 24, 0.8
+"""Where more sweeps seem to be left than this, at a slower rate than this, groups of states are moved as one …"""
+SMOOTHING_SWEEPS = 8
+"""… and then swept so many times."""
+COARSE_CHANCES = 3
+"""Policies on which that may fail to pay before it is given up."""
+COARSE_STATES = 500
+"""Smaller models are swept, or factorised, before that pays."""
 EXACT_ERROR = 1e-8
 """Exact values are good enough to certify such a loss, whatever the tolerance, or as good as rounding allows."""
 SWEEP_ENTRY_COST = 2.0
@@ -37,13 +55,24 @@ SWEEP_ENTRY_COST = 2.0
 PAIR_COST, ENTRY_COST = 1.5, 1.2
 """Nanoseconds of a backup per (state, action) and per stored probability."""
 
-WAYS = (functional.NAME, acyclic.NAME, in_place.NAME, banded.NAME, lu.NAME, krylov.NAME, sweeps.NAME)
+WAYS = (
+    functional.NAME,
+    acyclic.NAME,
+    in_place.NAME,
+    banded.NAME,
+    lu.NAME,
+    krylov.NAME,
+    sweeps.NAME,
+    aggregation.NAME,
+)
 """What Auto chooses from; each can be asked for. Where one does not apply to a model, Auto goes on by sweeps."""
 DIRECT_WAYS = (banded.NAME, lu.NAME, krylov.NAME)
 """Exact evaluation of a policy that was improved in place before."""
 IN_PLACE, DIRECT = "in place", "direct"
-CHEAP_DIRECT = 6.0
-"""A factorisation that costs no more than so many backups is not put off."""
+CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
+"""A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
+CHEAP_SHARE = 0.04
+"""… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at first, of policies improved in place before each."""
 MAX_IMPROVEMENTS = 6
@@ -52,7 +81,7 @@ CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 60.0, 3e6
 """Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
-FIRST_BACKUPS = 60
+FIRST_BACKUPS = 25
 """Work in place, in backups, before its rate is judged."""
 TRIAL_PASSES = 4
 """Passes of sweeps that are tried on a local model."""
@@ -87,6 +116,11 @@ class ExactEvaluation:
         self._fill = 0
         """Stored numbers of the last sparse factorisation."""
         self._lu_pays = False
+        self._may_factorise = True
+        self._coarse_sweeps, self._coarse_rate = COARSE_SWEEPS, COARSE_RATE
+        self._coarse_chances = COARSE_CHANCES if mdp.num_states >= COARSE_STATES else 0
+        self._stays = True
+        """Whether some moves stay in place, so that sweeps are over-relaxed."""
 
     @cached_property
     def _entries(self) -> int:
@@ -126,12 +160,25 @@ class ExactEvaluation:
             return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
         if self._entries >= threads.MIN_ENTRIES:
             rows = rows.side_by_side()
-        values, count, reached, rate = sweep(rows, start, FIRST_SWEEPS, span_tol, self._entries)
-        krylov_tried = False
+        relax = self._relaxation(rows)
+        values, count, reached, rate = self._sweep(rows, start, FIRST_SWEEPS, span_tol, relax)
+        krylov_tried, corrected = False, math.inf
         while reached > span_tol and count < MAX_EXACT_SWEEPS:
-            share = span_tol / reached  # zero where both are denormal
-            left = math.log(share) / math.log(rate) if 0 < rate < 1 and share > 0.0 else MAX_EXACT_SWEEPS
-            if self._lu_beats(left, rows):
+            left = _sweeps_left(reached, span_tol, rate)
+            slow = left > self._coarse_sweeps and rate > self._coarse_rate
+            if slow and self._coarse_chances and corrected > 0.0:
+                coarse = aggregation.correct(rows, values, relax)
+                swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol, relax)
+                count += swept.sweeps + aggregation.SWEEPS
+                then = _sweeps_left(swept.span, span_tol, swept.rate)
+                if reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
+                    corrected, left = reached, then
+                    values, reached, rate = swept.values, swept.span, swept.rate
+                    done += [] if aggregation.NAME in done else [aggregation.NAME]
+                else:
+                    corrected = 0.0
+                    self._coarse_chances -= 1
+            if self._may_factorise and self._lu_beats(left, rows):
                 self._lu_pays = True
                 solver = ", then ".join([*done, lu.NAME])
                 return PolicyEvaluation(self._factorise(rows), policy, solver, (count + 1) * n, exact=True)
@@ -144,11 +191,25 @@ class ExactEvaluation:
                     done.append(krylov.NAME)
             more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000))
             previous = reached
-            values, made, reached, rate = sweep(rows, values, more, span_tol, self._entries)
+            values, made, reached, rate = self._sweep(rows, values, more, span_tol, relax)
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=True)
+
+    def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, relax: FloatArray) -> Swept:
+        """Sweep at most about `count` times, over-relaxed where that pays."""
+        if len(relax):
+            return sweep_relaxed(rows, start, count, span_tol, self._entries, relax)
+        return sweep(rows, start, count, span_tol, self._entries)
+
+    def _relaxation(self, rows: PolicyRows) -> FloatArray:
+        """Return the factors of over-relaxed sweeps, none once a policy was seen under which no state stays."""
+        if not self._stays:
+            return sweeps.NO_RELAXATION
+        relax = sweeps.relaxation(rows)
+        self._stays = len(relax) > 0
+        return relax
 
     def _factorise(self, rows: PolicyRows) -> FloatArray:
         """Solve by a sparse factorisation, and remember how much it filled up: that is what another one costs."""
@@ -167,7 +228,7 @@ class ExactEvaluation:
         """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
         gain = sweeps_left * self._entries * SWEEP_ENTRY_COST
         if self._bandwidth is None:
-            if gain < 100 * self._entries:  # finding the bandwidth costs about as much
+            if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding the bandwidth costs about as much
                 return False
             self._bandwidth = lu.bandwidth(rows)
         return self._sparse_cost() < gain
@@ -194,6 +255,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._direct = 0.0
         """Predicted nanoseconds of a factorisation."""
         self._trial = SweepTrial(tolerance)
+        if way == aggregation.NAME:
+            self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
     @cached_property
     def _local(self) -> bool:
@@ -218,11 +281,20 @@ class AdaptiveEvaluation(ExactEvaluation):
             solution = self._backward_pass(policy)
             if solution is not None:
                 return solution
-        if self._way in DIRECT_WAYS:
+        too_wide = (
+            self._way == banded.NAME
+            and self._banded_cost(banded.bandwidths(PolicyRows.of(self.mdp, policy))) == math.inf
+        )
+        if self._way in DIRECT_WAYS and not too_wide:
             return self._direct_pass(policy, values, "as asked for")
         if self._local and not self._trial.won(last):
             return self._local_pass(policy, values, last)
         return self._sweeps_pass(policy, values, last)
+
+    def _too_wide(self, policy: IntArray) -> bool:
+        """Return whether banded elimination is asked for, of a band that is too wide to be stored."""
+        rows = PolicyRows.of(self.mdp, policy)
+        return self._way == banded.NAME and self._banded_cost(banded.bandwidths(rows)) == math.inf
 
     def _stalled(self, last: PassOutcome) -> bool:
         """Return whether only rounding is left, or the loss has not fallen by a tenth for many rounds."""
@@ -253,6 +325,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Sweep as often as the improvements to come are worth, then back up what may be the best."""
         if self._eliminating is None:
             self._eliminating = elimination.EliminatingBackups(self.mdp)
+        self._may_factorise = not self._trial.running
         evaluation = self._some_sweeps(policy, values, last)
         last_backup = self._eliminating.backup(evaluation.values, policy)
         looked_at = self._eliminating.pairs / self.mdp.num_pairs
@@ -269,7 +342,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is not None and self._way is None and self._trial.begins(last.policy_loss, race):
             return self._sweeps_pass(policy, values, last)
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
-        work = race.work_allowed(self._direct)
+        work = race.work_allowed()
         result = in_place.iterate_in_place(mdp, values, policy, self.tolerance, partial_span, work)
         self._rounds += result.rounds - 1
         predicted = race.predicted(work)
@@ -298,7 +371,9 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _direct_cost(self, rows: PolicyRows) -> float:
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
-        banded_too = self._banded_cost(rows)
+        banded_too = self._banded_cost(banded.bandwidths(rows))
+        if self._rounds == 1:  # the first policy may be narrower than those to come
+            return max(banded_too, self._banded_cost(banded.widest_bandwidths(self.mdp)))
         if self._bandwidth is None:
             order = max(ORDER_LEAST, ORDER_COST * self._race.backup_cost)
             if banded_too <= order or self._race.spent(IN_PLACE) <= order:
@@ -306,9 +381,9 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._bandwidth = lu.bandwidth(rows)
         return min(banded_too, self._sparse_cost())
 
-    def _banded_cost(self, rows: PolicyRows) -> float:
+    def _banded_cost(self, bandwidths: tuple[int, int]) -> float:
         """Return the nanoseconds of a banded elimination; infinite where the band is too wide to be stored."""
-        n, (lower, upper) = self.mdp.num_states, banded.bandwidths(rows)
+        n, (lower, upper) = self.mdp.num_states, bandwidths
         return banded_cost(n, lower, upper) if n * (lower + upper + 1) <= banded.MAX_ENTRIES else math.inf
 
     def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
@@ -317,7 +392,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             solved, _ = krylov.solve_by_bicgstab(rows, values, max(self._span_tol, self._span_floor(values)))
             if solved is not None:
                 return solved, krylov.NAME
-        cost = self._banded_cost(rows)
+        cost = self._banded_cost(banded.bandwidths(rows))
         known = self._bandwidth is not None and self._sparse_cost() < cost
         if self._way == lu.NAME or (self._way != banded.NAME and known) or cost == math.inf:
             return self._factorise(rows), lu.NAME
@@ -336,16 +411,25 @@ class AdaptiveEvaluation(ExactEvaluation):
             max_sweeps = math.ceil(SWEEPS_PER_CHANGE * n / changed) if changed else math.inf
         floor = self._span_floor(values)
         span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
-        if max_sweeps >= FIRST_SWEEPS or self._lu_pays:
+        if max_sweeps >= FIRST_SWEEPS or self._lu_pays or (self._way == aggregation.NAME and last is not None):
             result = self._iterate(policy, values, span_tol)
             exact = self._lu_pays or span_tol <= floor
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
             rows = rows.side_by_side()
-        swept = sweep(rows, values, int(max_sweeps), span_tol, self._entries)
+        relax = self._relaxation(rows) if max_sweeps > 2 else sweeps.NO_RELAXATION
+        swept = self._sweep(rows, values, int(max_sweeps), span_tol, relax)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
+
+
+def _sweeps_left(span: float, span_tol: float, rate: float) -> float:
+    """Return how many sweeps take a span to its tolerance at this rate."""
+    if span <= span_tol:
+        return 0.0
+    share = span_tol / span  # zero where both are denormal
+    return math.log(share) / math.log(rate) if 0.0 < rate < 1.0 and share > 0.0 else MAX_EXACT_SWEEPS
 
 
 def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArray, IntArray]:
@@ -387,12 +471,14 @@ class SweepTrial:
         self._rival = 0.0
         """Predicted nanoseconds left in place."""
         self._won = False
+        self.running = False
+        """Whether the trial has begun and is not decided: no factorisation may then take over."""
 
     def begins(self, loss: float, race: Race) -> bool:
-        """Return whether to try sweeps now: once, unless in place is predicted to end soon."""
-        if self._passes < TRIAL_PASSES or race.left <= race.spent(IN_PLACE):
+        """Return whether to try sweeps now: once the rate in place is known, unless that is predicted to end soon."""
+        if self._passes < TRIAL_PASSES or race.in_place_passes < 2 or race.left <= race.spent(IN_PLACE):
             return False
-        self._start, self._rival = loss, race.left
+        self._start, self._rival, self.running = loss, race.left, True
         return True
 
     def paid(self, cost: float) -> None:
@@ -409,6 +495,7 @@ class SweepTrial:
             fell = math.log(self._start / last.policy_loss) if known else 0.0
             to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
             self._won = fell > 0.0 and self._cost * to_go / fell < self._rival
+            self.running = False
         return self._won or self._passes > 0
 
 
@@ -428,8 +515,10 @@ class Race:
         """Nanoseconds of one backup of every state."""
         self.state_cost = PAIR_COST + ENTRY_COST * max(1, mdp.longest_row)
         """Nanoseconds of one state's update in a sweep."""
+        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self._spent = {IN_PLACE: 0.0, DIRECT: 0.0}
         self._passes = 0
+        self.in_place_passes = 0
         self._loss = math.inf
         self._paid = 0.0
         self.left = math.inf
@@ -445,15 +534,15 @@ class Race:
         self._spent[way] += cost
         self._paid = cost
         self._passes += way == DIRECT
+        self.in_place_passes += way == IN_PLACE
 
     def predicted(self, work: int) -> float:
         """Return the nanoseconds that a pass in place may take."""
         return min(self.left, work * self.state_cost)
 
-    def work_allowed(self, direct: float) -> int:
+    def work_allowed(self) -> int:
         """Return the states to visit in place before the choice is made again."""
-        fair = FAIR_SHARE * self._direct_left(direct)
-        budget = max(FIRST_BACKUPS * self.backup_cost, fair, self._spent[IN_PLACE])
+        budget = max(FIRST_BACKUPS * self.backup_cost, self._spent[IN_PLACE])
         return int(min(in_place.MAX_WORK, budget / self.state_cost))
 
     def _direct_left(self, direct: float) -> float:
@@ -466,7 +555,7 @@ class Race:
     def choose(self, direct: float, last: PassOutcome | None) -> tuple[str, str]:
         """Return the way to go on, and why."""
         if last is None:
-            if direct <= CHEAP_DIRECT * self.backup_cost:
+            if direct <= self._cheap_direct * self.backup_cost:
                 self._way = DIRECT
                 return DIRECT, f"a factorisation costs as much as {direct / self.backup_cost:.1f} backups"
             self._way = IN_PLACE

@@ -21,7 +21,7 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled, inlined
-from adalook.mdp.transitions import ModelArrays, Predecessors, is_deterministic, row_of
+from adalook.mdp.transitions import ModelArrays, Predecessors, is_deterministic, is_stochastic, row_of
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.lookahead.kernels import (
     backup_range,
@@ -91,7 +91,14 @@ class Goal(NamedTuple):
 
 
 def is_local(mdp: MDP) -> bool:
-    """Return whether transitions lead to near states, so that sweeping in place carries news far."""
+    """Return whether transitions lead to near states, so that sweeping in place carries news far.
+
+    What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
+    """
+    if mdp.rows.num_shared:
+        shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
+        if 2 * shared > mdp.num_pairs:
+            return False
     return mdp.growth <= LOCAL_GROWTH and mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
 
 
@@ -150,12 +157,13 @@ class IterationState(NamedTuple):
 class PaddedRows(NamedTuple):
     """The rows of a policy, all of one length: v(s) = reward(s) + Σ weight(s, k) v(successor(s, k)).
 
-    A sweep then has neither branches nor lookups.
+    A sweep then has neither branches nor lookups. What a move leaves in place is solved for: with p = P(s | s, π(s)),
+    reward and weights are divided by 1 − γ p, and s itself is no successor.
     """
 
     reward: FloatArray  # (S,) takes in what is expected of shared rows
     successor: IntArray  # (S, longest row)
-    weight: FloatArray  # (S, longest row) γ times probabilities, zero in the padding
+    weight: FloatArray  # (S, longest row) γ/(1 − γ p) times probabilities, zero in the padding
 
 
 @compiled
@@ -174,15 +182,26 @@ def _pad_rows(model: ModelArrays, shared: FloatArray, policy: IntArray, in_place
             continue
         in_place[s] = policy[s]
         reward[s] = model.rewards[s, a]
-        used = 0
+        used, stay = 0, 0.0
         if is_deterministic(code):
-            successor[s, 0], weight[s, 0], used = code, model.discount, 1
+            if code == s:
+                stay = 1.0
+            else:
+                successor[s, 0], weight[s, 0], used = code, model.discount, 1
         elif is_shared:
             reward[s] += model.discount * shared[index(row)]
         else:
             for k in range(index(model.indptr[index(row)]), index(model.indptr[index(row + 1)])):
-                successor[s, index(used)], weight[s, index(used)] = model.indices[k], model.discount * model.data[k]
-                used += 1
+                if model.indices[k] == s:
+                    stay = model.data[k]
+                else:
+                    successor[s, index(used)], weight[s, index(used)] = model.indices[k], model.discount * model.data[k]
+                    used += 1
+        if stay > 0.0:
+            left = 1.0 / (1.0 - model.discount * stay)
+            reward[s] *= left
+            for k in range(used):
+                weight[s, index(k)] *= left
         for k in range(used, successor.shape[1]):
             successor[s, index(k)], weight[s, index(k)] = s, 0.0
 
