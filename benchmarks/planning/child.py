@@ -100,7 +100,7 @@ def compare(job: Record, journal: Journal) -> None:
     spec, setting, limit = job["model"], job["options"], job["limit_seconds"]
     with journal.step("build", BUILD_LIMIT_SECONDS):
         solver_type = peers.SOLVERS[job["solver"]]
-        warm = solver_type(models.tiny(spec)).prepare(EPSILON, **setting)
+        solver_type(models.tiny(spec)).prepare(EPSILON, **setting)()  # compiles, or loads what was compiled
         mdp = build(json.dumps(spec))
         began = time.perf_counter()
         solver = solver_type(mdp)
@@ -108,8 +108,6 @@ def compare(job: Record, journal: Journal) -> None:
         journal.write(states=mdp.num_states, build_seconds=time.perf_counter() - began)
         if isinstance(solver, peers.Adalook):  # which compiles more for large models than for small ones
             solver.compile(EPSILON, WARM_SECONDS, **setting)
-    with journal.step("solve", limit):
-        warm()
     epsilon = EPSILON
     while True:
         with journal.step("build", BUILD_LIMIT_SECONDS):
