@@ -33,8 +33,8 @@ BUILD_LIMIT_SECONDS = 60.0
 GIVE_UP = 2
 """Settings of one solver that may fail to answer on a model before its others are not tried."""
 LONG_SECONDS = 1.0
-"""A solve that takes longer than this is timed once."""
-ENOUGH_SECONDS, MOST_REPEATS = 0.3, 100
+"""A solve that takes more processor time than this is timed once."""
+ENOUGH_SECONDS, MOST_REPEATS = 0.15, 100
 """Short solves are repeated until they add up to this much, or this often."""
 LEAST_TICKS_SECONDS = 0.1
 """Processor time of all solves together from which on it is known well enough."""
@@ -120,8 +120,8 @@ def compare(job: Record, journal: Journal) -> None:
             break
         epsilon /= 10.0
     del result
-    times, ticks = ([], 0.0) if first <= LONG_SECONDS else ([first], processor)
-    while first <= LONG_SECONDS and not enough(times, job["repeats"]):
+    times, ticks = ([], 0.0) if processor <= LONG_SECONDS else ([first], processor)
+    while processor <= LONG_SECONDS and not enough(times, job["repeats"], ticks):
         run = solver.prepare(epsilon, **setting)
         with journal.step("solve", limit):
             wall, processor, _ = timed_by_both(run)
@@ -153,8 +153,9 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, result
 
 
-def enough(times: list[float], repeats: int) -> bool:
-    return len(times) >= repeats and (sum(times) >= ENOUGH_SECONDS or repeats == 1 or len(times) >= MOST_REPEATS)
+def enough(times: list[float], repeats: int, processor_seconds: float | None = None) -> bool:
+    spent = sum(times) if processor_seconds is None else processor_seconds
+    return len(times) >= repeats and (spent >= ENOUGH_SECONDS or repeats == 1 or len(times) >= MOST_REPEATS)
 
 
 @cache
