@@ -54,6 +54,10 @@ class FileError(AdalookError, OSError):
         return str(self.args[0])
 
 
+class EngineError(AdalookError, RuntimeError):
+    """The processes or machines that work was given to failed; what was finished or saved before is kept."""
+
+
 class DivergedError(AdalookError, ArithmeticError):
     """The values that an agent learns have become infinite or NaN."""
 

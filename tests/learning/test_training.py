@@ -36,7 +36,7 @@ def test_a_truncated_episode_is_cut_off_but_not_ended() -> None:
 
 def test_what_is_stored_is_what_was_decided() -> None:
     agent = QLDQN(BREAKOUT, small_config(train_shallow_heads=True, depth_shares=(1.0,)), seed=0)
-    shown = agent.trainer.envs.observations.copy()
+    shown = agent.trainer.acting.state()["envs"]["observations"].copy()
     done = next(agent.rounds())
     replay = agent.trainer.replay
     ended_early = sum(len(decision.experiences) < 2 for decision in done.decisions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -37,3 +38,14 @@ def plain_console() -> Console:
 
     width = None if sys.stdout.isatty() else PIPED_WIDTH
     return Console(markup=False, highlight=False, emoji=False, width=width)
+
+
+def show_engine_messages() -> None:
+    """Show on standard error what engines say while they start, and when they lose an actor."""
+    logger = logging.getLogger("adalook")
+    if not logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("adalook: %(message)s"))
+        logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import tyro
 
 from adalook._validation import field_help
-from adalook.cli.terminal import DONE, STOPPED_EARLY, optional
+from adalook.cli.terminal import DONE, STOPPED_EARLY, optional, show_engine_messages
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config, read_settings
+from adalook.learning.engines.base import LearningEngine, engine_named
 from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
@@ -146,6 +147,18 @@ class TrainCommand:
     """The directory of a new run."""
     resume: Annotated[str, tyro.conf.arg(metavar="RUN", help_behavior_hint="")] = ""
     """The directory of a run to go on with. Its config stays as it is; its options do unless given again."""
+    engine: Annotated[
+        Literal["local", "processes", "ray"],
+        tyro.conf.arg(metavar="local|processes|ray", help_behavior_hint="(default: local)"),
+    ] = "local"
+    """Where the environments are: in this process, in others on this machine, or on Ray (extra 'ray'). The results are
+    the same, to the bit, and a run may go on with another engine than it began with."""
+    actors: Annotated[int | None, optional(int, "N")] = None
+    """Processes or Ray actors that the environments are split over, about one per core."""
+    address: Annotated[str | None, optional(str, "ADDRESS")] = None
+    """Of a running Ray cluster, such as HOST:6379; without it a Ray is started here."""
+    asynchronous: bool = False
+    """Do not wait for the slowest actor: faster, and no longer the same to the bit."""
     config: Annotated[ConfigFlags, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
         default_factory=ConfigFlags
     )
@@ -171,10 +184,13 @@ class TrainCommand:
         steps, seconds = self.steps or None, self.seconds or None
         training_limits(steps, seconds)
         directory = Path(self.out or self.resume)
+        engine = engine_named(self.engine, self.actors, self.address, self.asynchronous)
+        if engine is not None:
+            show_engine_messages()
         agent = None
         if self.out:
             options = self._run_options(RunOptions())
-            agent = self._new_agent()
+            agent = self._new_agent(engine)
             start_run(directory, agent)
         else:
             self._refuse_changes(directory)
@@ -186,6 +202,7 @@ class TrainCommand:
             options=options,
             env=self.env or None,
             agent=agent,
+            engine=engine,
             on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )
         _print_result(result, directory, self._resume_command(directory))
@@ -219,7 +236,7 @@ class TrainCommand:
         given = _given(self.options)
         return dataclasses.replace(defaults, **{"progress": True} | given)
 
-    def _new_agent(self) -> Agent:
+    def _new_agent(self, engine: LearningEngine | None) -> Agent:
         """Return the untrained agent that the flags describe."""
         from adalook.learning.agents.dqn import DQN
         from adalook.learning.agents.qldqn import QLDQN
@@ -233,10 +250,10 @@ class TrainCommand:
         settings = {} if self.settings is None else read_settings(self.settings)
         config = config_for(self.env, agent).with_settings(**settings | _given(self.config))
         if agent == "dqn":
-            return DQN(self.env, config, depth=depth, seed=seed)
+            return DQN(self.env, config, depth=depth, seed=seed, engine=engine)
         if self.depth is not None:
             raise ArgumentError("qldqn has no fixed depth", remedy="set --depth-shares, or use --agent dqn")
-        return QLDQN(self.env, config, seed=seed)
+        return QLDQN(self.env, config, seed=seed, engine=engine)
 
     def _refuse_changes(self, directory: Path) -> None:
         """Raise an error if a flag differs from the config of the run to resume."""

@@ -219,6 +219,7 @@ class RolloutActor(Actor):
         discount: γ.
         every_action: store the first steps with all other actions that were tried, beside the path to the best leaf.
         real_steps: learn from what the environment then does, too.
+        policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
 
     def __init__(
@@ -231,8 +232,10 @@ class RolloutActor(Actor):
         discount: float,
         every_action: bool,
         real_steps: bool,
+        policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
+        self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
         self._every_action, self._real_steps = every_action, real_steps
         self._head = min(q_function.network.names)
@@ -295,7 +298,7 @@ class RolloutActor(Actor):
 
     def _greedy(self, observations: np.ndarray[Any, Any]) -> IntArray:
         """Return argmax_a Q."""
-        best: IntArray = self._q_function.action_values(observations, self._head).argmax(axis=1)
+        best: IntArray = self._policy.action_values(observations, self._head).argmax(axis=1)
         return best
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:

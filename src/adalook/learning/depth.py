@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 
 from adalook.search.rules.quantile import DistanceRanks as DistanceRanks
 from adalook.search.rules.quantile import QuantileDepth as QuantileDepth
+from adalook.search.rules.quantile import Ranks as Ranks
+from adalook.search.rules.quantile import RankThresholds as RankThresholds
 
 
 def shares_by_depth(shares: tuple[float, ...]) -> dict[int, float]:

@@ -4,6 +4,8 @@
 
 What acts and what learns are two networks, equal at the beginning of a round, and updates draw from what was stored
 before it: acting and learning do not see each other, so they may overlap and the results are the same, to the bit.
+For the same reason it does not matter where the environments are: in this process (`InProcessActing`), or in others, on
+this machine or elsewhere (`adalook.learning.engines`).
 Logging, evaluation and checkpoints are callbacks that are given the rounds; none of that is in here. Between two rounds
 `state` is all there is: loaded into a new trainer, it goes on as if never interrupted, to the bit.
 """
@@ -14,6 +16,7 @@ import dataclasses
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, nullcontext
@@ -67,6 +70,8 @@ class Round:
     """'agent', or 'prior' while Ṽ* is trained."""
     last_of_phase: bool = False
     """The prior's training is over with this round."""
+    staleness: int = 0
+    """Updates that the network which acted was behind when the round began; 0 unless actors are asynchronous."""
 
 
 class Trainer:
@@ -74,10 +79,9 @@ class Trainer:
 
     Args:
         config: the settings of the run.
-        envs: the live environments.
-        actor: chooses actions by the network `acting`.
-        acting: the network that acts; after each round it gets the weights of the learner's network.
-        learner: its network begins as a copy of `acting`.
+        acting: the live environments and what acts in them, by `network`.
+        network: the network that acts; after each round it gets the weights of the learner's network.
+        learner: its network begins as a copy of `network`.
         replay: an empty replay buffer.
         seed: seeds exploration, searches and the sampling of batches.
         executor: runs the updates while this thread acts; None: one after the other.
@@ -86,22 +90,22 @@ class Trainer:
     def __init__(
         self,
         config: Config,
-        envs: EnvPool,
-        actor: Actor,
-        acting: QNetwork,
+        acting: Acting,
+        network: QNetwork,
         learner: Learner,
         replay: Replay,
         *,
         seed: int,
         executor: Executor | None = None,
     ) -> None:
-        self.config, self.envs, self.actor, self.acting = config, envs, actor, acting
+        self.config, self.acting, self.network = config, acting, network
         self._executor = executor or InlineExecutor()
-        learner.network.load_state_dict(acting.state_dict())
+        learner.network.load_state_dict(network.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
-        self._returns = NStepReturns(len(envs), config.n_steps, config.discount, head=min(acting.names))
+        self._returns = NStepReturns(config.num_envs, config.n_steps, config.discount, head=min(network.names))
         self.step, self.seconds = 0, 0.0
+        self._updates = 0  # since this trainer was made: what staleness is counted in
         self._between_rounds = True
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
 
@@ -114,34 +118,35 @@ class Trainer:
             epsilon = annealed_epsilon(self.config, self.step)
             self._between_rounds = False
             with short_switch_interval() if self.config.overlap else nullcontext():
-                decisions, episodes, updates = self._round(epsilon)
-            self.step += len(decisions)
+                acted, updates = self._round(epsilon)
+            self.step += len(acted.decisions)
             self.seconds += time.perf_counter() - started
             self._between_rounds = True
-            yield Round(self.step, self.seconds, epsilon, decisions, episodes, updates)
+            staleness = self._updates - acted.updates
+            self._updates += len(updates)
+            yield Round(self.step, self.seconds, epsilon, acted.decisions, acted.episodes, updates, staleness=staleness)
 
-    def _round(self, epsilon: float) -> tuple[list[Decision], list[Episode], list[Update]]:
-        observations = self.envs.observations
-        learning = self._executor.submit(self._learn, self.step, self.step + len(self.envs))
+    def _round(self, epsilon: float) -> tuple[Acted, list[Update]]:
+        acting = self.acting.begin(lambda count: self._draw(count, epsilon), self._updates)
+        learning = self._executor.submit(self._learn, self.step, self.step + len(acting.envs))
         try:
-            decisions = self._decide(epsilon)
-            transitions, episodes = self.envs.step([decision.action for decision in decisions])
+            acted = acting.finish()
         finally:  # no update goes on after whatever stopped this
             wait([learning])
         updates = learning.result()
-        for env, (decision, transition) in enumerate(zip(decisions, transitions, strict=True)):
-            self._store(env, observations[env], decision, transition)
-        self.acting.load_state_dict(self.learner.network.state_dict())
-        return decisions, episodes, updates
+        for env, observation, decision, transition in zip(
+            acting.envs, acted.observations, acted.decisions, acted.transitions, strict=True
+        ):
+            self._store(env, observation, decision, transition)
+        self.network.load_state_dict(self.learner.network.state_dict())
+        return acted, updates
 
-    def _decide(self, epsilon: float) -> list[Decision]:
-        """Return one decision per environment. Each round draws as much as any other, whatever comes of it."""
-        count = len(self.envs)
+    def _draw(self, count: int, epsilon: float) -> Draws:
+        """Return the random numbers of one decision in each of `count` environments, always equally many."""
         exploration = self._rngs["exploration"]
-        random_actions = exploration.integers(0, self.envs.live[0].num_actions, count)
+        random_actions = exploration.integers(0, self.acting.num_actions, count)
         random_actions[exploration.random(count) >= epsilon] = NO_ACTION
-        seeds: IntArray = self._rngs["search"].integers(0, 2**62, count)
-        return self.actor.decide(self.envs.live, self.envs.observations, random_actions, seeds)
+        return Draws(random_actions, self._rngs["search"].integers(0, 2**62, count))
 
     def _store(self, env: int, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
         """Store what a decision is to be learnt from; plain DQN's are the steps that the environment made."""
@@ -197,9 +202,8 @@ class Trainer:
             "seconds": self.seconds,
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs.items()},
             "learner": self.learner.state(),
-            "envs": self.envs.state(),
             "returns": self._returns.state(),
-            "actor": self.actor.state(self.envs.live),
+            **self.acting.state(),
             "replay": self.replay.state(),
         }
 
@@ -209,16 +213,15 @@ class Trainer:
         for name, rng in self._rngs.items():
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
-        self.acting.load_state_dict(self.learner.network.state_dict())
-        self.envs.load_state(state["envs"])
+        self.network.load_state_dict(self.learner.network.state_dict())
         self._returns.load_state(state["returns"])
-        self.actor.load_state(self.envs.live, state["actor"])
+        self.acting.load_state({name: state[name] for name in ("envs", "actor")})
         self.replay.load_state(state["replay"])
         self._between_rounds = True
 
     def close(self) -> None:
-        """Close the environments and end the threads."""
-        self.envs.close()
+        """Close the environments, wherever they are, and end the threads."""
+        self.acting.close()
         self._executor.shutdown()
         self.learner.close()
 
@@ -423,3 +426,115 @@ class EnvPool:
         """Close every environment."""
         for env in self.live:
             env.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random numbers of one decision in each of n environments."""
+
+    random_actions: IntArray
+    """(n,) actions to take instead of the best, or NO_ACTION"""
+    seeds: IntArray
+    """(n,) of the searches' own randomness"""
+
+
+@dataclass(frozen=True, eq=False)
+class Acted:
+    """One step of n environments."""
+
+    observations: np.ndarray[Any, Any]
+    """(n, *observation_shape) what they showed before"""
+    decisions: list[Decision]
+    transitions: list[Transition]
+    episodes: list[Episode]
+    """Those that are over."""
+    updates: int
+    """How often the network that decided had been updated."""
+
+
+class PendingStep(ABC):
+    """A step of some environments that was begun."""
+
+    envs: Sequence[int]
+    """The numbers of the environments, ascending."""
+
+    @abstractmethod
+    def finish(self) -> Acted:
+        """Return the step, once it is made."""
+
+
+class Acting(ABC):
+    """Live environments and what acts in them, wherever they are.
+
+    Between two rounds `state` is all there is; whoever made the state, any other can go on from it.
+    """
+
+    num_actions: int
+
+    @abstractmethod
+    def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
+        """Begin the step of one round, of all environments or, where they are asynchronous, of those that are free.
+
+        Args:
+            draw: returns the random numbers for so many environments.
+            updates: how often the network that acts has been updated.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return the environments ("envs") and what is kept of them ("actor"), as plain data and arrays."""
+
+    @abstractmethod
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the environments and end what they ran in."""
+
+
+class InProcessActing(Acting):
+    """Environments in this process; the step is made when it is asked for, so that learning may overlap.
+
+    Args:
+        envs: the live environments.
+        actor: chooses their actions.
+    """
+
+    def __init__(self, envs: EnvPool, actor: Actor) -> None:
+        self.pool, self._actor = envs, actor
+        self.num_actions = envs.live[0].num_actions
+
+    def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
+        """Return the step of all environments, not made yet."""
+        return _StepInProcess(self, draw(len(self.pool)), updates)
+
+    def step(self, draws: Draws, updates: int = 0) -> Acted:
+        """Decide in every environment and step it."""
+        observations = self.pool.observations
+        decisions = self._actor.decide(self.pool.live, observations, draws.random_actions, draws.seeds)
+        transitions, episodes = self.pool.step([decision.action for decision in decisions])
+        return Acted(observations, decisions, transitions, episodes, updates)
+
+    def state(self) -> dict[str, Any]:
+        """Return the environments and what is kept of them, as plain data and arrays."""
+        return {"envs": self.pool.state(), "actor": self._actor.state(self.pool.live)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        self.pool.load_state(state["envs"])
+        self._actor.load_state(self.pool.live, state["actor"])
+
+    def close(self) -> None:
+        """Close every environment."""
+        self.pool.close()
+
+
+class _StepInProcess(PendingStep):
+    def __init__(self, acting: InProcessActing, draws: Draws, updates: int) -> None:
+        self.envs = range(len(draws.seeds))
+        self._acting, self._draws, self._updates = acting, draws, updates
+
+    def finish(self) -> Acted:
+        """Make the step."""
+        return self._acting.step(self._draws, self._updates)

@@ -299,7 +299,7 @@ def test_a_run_can_be_the_prior_of_another(tmp_path: Any) -> None:
     agent = QLDQN(BREAKOUT, small_config(), prior=str(tmp_path / "prior"), seed=1)
     done = next(agent.rounds())
     assert done.phase == "agent"
-    envs = agent.trainer.envs
+    envs = agent.trainer.acting.pool
     assert agent.prior_agent is not None
     assert np.array_equal(
         agent.prior_agent.q_function.values(envs.observations, 0), prior.q_function.values(envs.observations, 0)

@@ -86,11 +86,11 @@ def test_kept_trees_of_rollouts_go_on_where_they_were(tmp_path: Path) -> None:
     whole.learn(steps=200)
     for stop in (30, 61, 150):
         parts.learn(steps=stop - parts.step).save(tmp_path / "run")
-        assert sum(map(len, parts.actor.state(parts.trainer.envs.live))) > 4  # something is kept
+        assert sum(map(len, parts.actor.state(parts.trainer.acting.pool.live))) > 4  # something is kept
         parts = QLDQN.load(tmp_path / "run", mdp)
     parts.learn(steps=200 - parts.step)
     assert fingerprint(parts) == fingerprint(whole)
-    assert parts.actor.state(parts.trainer.envs.live) == whole.actor.state(whole.trainer.envs.live)
+    assert parts.actor.state(parts.trainer.acting.pool.live) == whole.actor.state(whole.trainer.acting.pool.live)
 
 
 @pytest.mark.parametrize("stop", random_stops(10, LAST_STEP, seed=1))

@@ -10,16 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from adalook import _validation as validation
-from adalook.errors import AdalookError
+from adalook._ray import ONE_THREAD as ONE_THREAD
+from adalook.errors import EngineError as EngineError
 
-THREAD_COUNTS = ("ADALOOK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-ONE_THREAD = dict.fromkeys(THREAD_COUNTS, "1")
-"""Environment of a worker: parallel are the jobs, and results must not depend on the number of threads."""
 MOST_WORKERS = 4096
-
-
-class EngineError(AdalookError, RuntimeError):
-    """The error of workers that failed; what was finished before is kept."""
 
 
 @dataclass(frozen=True)

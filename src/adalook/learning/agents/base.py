@@ -31,8 +31,9 @@ from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
 from adalook.learning.depth import DistanceRanks
+from adalook.learning.engines.base import LearningEngine, check_engine
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
-from adalook.learning.networks import QFunction, QNetwork, TableTrunk, build_network, find_device
+from adalook.learning.networks import MIN_ROWS, QFunction, QNetwork, TableTrunk, build_network, find_device
 from adalook.learning.presets import config_for
 from adalook.learning.replay.buffer import Replay
 from adalook.learning.runs.directory import (
@@ -46,7 +47,7 @@ from adalook.learning.runs.directory import (
     write_run_config,
 )
 from adalook.learning.runs.export import is_exported_agent, read_exported_agent, write_exported_agent
-from adalook.learning.training import EnvPool, Round, Trainer
+from adalook.learning.training import Acting, EnvPool, InProcessActing, Round, Trainer
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import live_simulator, make_simulator, problem_name
 
@@ -66,13 +67,18 @@ class Agent(ABC):
         config: None takes the preset of the environment's family.
         heads: the depths that the network has heads for.
         seed: one seed, one run, to the bit.
+        engine: where the environments are while it learns, such as al.Ray(actors=8); None: in this process.
     """
 
     kind: ClassVar[str]
     actor: Actor
     """Chooses actions; set by subclasses."""
+    run_directory: Path | None = None
+    """Of the run that it trains in, if it does: where engines put their logs."""
 
-    def __init__(self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int) -> None:
+    def __init__(
+        self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int, engine: LearningEngine | None = None
+    ) -> None:
         self.env, self.config = env, checked_config(env, config, self.kind)
         self.seed: int = validation.integer(0).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
@@ -89,10 +95,15 @@ class Agent(ABC):
         self.device = find_device(self.config.device)
         self.network = self._new_network()
         self.q_function = QFunction(self.network, self.device)
+        self.leaf_values = QFunction(self.network, self.device, MIN_ROWS if self.config.num_envs > 1 else 1)
+        """The same, in passes that give the same bits however environments are split over actors."""
         self.ranks = DistanceRanks(min_count=self.config.ranked_transitions)
         """Of the distances in the replay buffer; depth rules may go by them."""
         self._prediction_rng = np.random.default_rng([self.seed, 0])
         self._trainer: Trainer | None = None
+        self.engine = engine
+        if engine is not None:
+            check_engine(engine, self.sim)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.env!r}, seed={self.seed}, step={self.step})"
@@ -116,14 +127,7 @@ class Agent(ABC):
             )
             self._trainer = Trainer(
                 config,
-                EnvPool(
-                    self.sim,
-                    config.num_envs,
-                    seed=self.seed,
-                    max_episode_steps=config.max_episode_steps,
-                    stall_steps=config.stall_steps,
-                ),
-                self.actor,
+                self._make_acting(),
                 self.network,
                 learner,
                 replay,
@@ -131,6 +135,22 @@ class Agent(ABC):
                 executor=self._executor(),
             )
         return self._trainer
+
+    def _make_acting(self) -> Acting:
+        """Return the environments of training with what acts in them: here, or where the engine has them."""
+        here = InProcessActing(self.make_envs(self.config.num_envs), self.actor)
+        return here if self.engine is None else self.engine.distribute(self, here)
+
+    def make_envs(self, count: int) -> EnvPool:
+        """Return so many environments as it learns in."""
+        config = self.config
+        return EnvPool(
+            self.sim,
+            count,
+            seed=self.seed,
+            max_episode_steps=config.max_episode_steps,
+            stall_steps=config.stall_steps,
+        )
 
     def prepare(self) -> None:
         """Make all that training needs, so that what cannot be is refused before a run is begun."""
@@ -295,7 +315,7 @@ class Agent(ABC):
 
     @classmethod
     @abstractmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained. `env` is needed if the environment has no name."""
 
     def run_config(self) -> dict[str, Any]:
@@ -328,6 +348,14 @@ class Agent(ABC):
     def load_policy(self, state: dict[str, Any]) -> None:
         """Act as the agent did that gave `state`."""
         self.network.load_weights(state["network"])
+
+    def round_state(self) -> dict[str, Any]:
+        """Return what decisions depend on and every round may change, the network apart: small, and plain data."""
+        return {}
+
+    def follow(self, round_state: dict[str, Any]) -> None:
+        """Decide as the agent does that gave `round_state`; this one, in an actor's process, has no buffer."""
+        del round_state
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, or only act by it, if that is all it holds."""
@@ -374,17 +402,18 @@ class Agent(ABC):
         write_exported_agent(Path(directory), self.run_config(), self.policy_state(), about)
 
     @classmethod
-    def load(cls, directory: Path | str, env: Any = None) -> Self:
+    def load(cls, directory: Path | str, env: Any = None, engine: LearningEngine | None = None) -> Self:
         """Return the agent of a run, as its newest checkpoint has it, or an exported agent.
 
         Args:
             directory: of the run or of the export.
             env: needed if the environment has no name, such as an al.MDP.
+            engine: where the environments are when it goes on learning; any will do, whatever the run began with.
         """
         run_config, policy = read_run_or_export(Path(directory))
         if run_config["agent"] != cls.kind:
             raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=run_config["agent"])
-        agent = cls.from_run_config(run_config, env)
+        agent = cls.from_run_config(run_config, env, engine)
         if policy is not None:
             agent.load_policy(policy)
             return agent

@@ -8,6 +8,7 @@ from adalook import _validation as validation
 from adalook.learning.acting import TreeActor, ValueActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.config import DEEPEST, Config
+from adalook.learning.engines.base import LearningEngine
 from adalook.learning.runs.directory import env_and_config
 from adalook.search.rules.fixed import FixedDepth
 
@@ -26,16 +27,23 @@ class DQN(Agent):
     kind = "dqn"
 
     def __init__(
-        self, env: Any, config: Config | None = None, *, depth: int = 0, seed: int = 0, **settings: Any
+        self,
+        env: Any,
+        config: Config | None = None,
+        *,
+        depth: int = 0,
+        seed: int = 0,
+        engine: LearningEngine | None = None,
+        **settings: Any,
     ) -> None:
         self.depth: int = validation.integer(0, DEEPEST).validate("the depth", depth)
         config = checked_config(env, config, self.kind, settings)
-        super().__init__(env, config, heads=(self.depth,), seed=seed)
+        super().__init__(env, config, heads=(self.depth,), seed=seed, engine=engine)
         if self.depth == 0:
-            self.actor = ValueActor(self.q_function)
+            self.actor = ValueActor(self.leaf_values)
         else:
             self.actor = TreeActor(
-                self.q_function,
+                self.leaf_values,
                 FixedDepth(self.depth),
                 discount=self.config.discount,
                 least_depth=self.depth,
@@ -48,7 +56,7 @@ class DQN(Agent):
         return super().run_config() | {"depth": self.depth}
 
     @classmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
-        return cls(env, config, depth=run_config["depth"], seed=run_config["seed"])
+        return cls(env, config, depth=run_config["depth"], seed=run_config["seed"], engine=engine)

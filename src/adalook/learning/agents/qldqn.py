@@ -24,7 +24,16 @@ from adalook.learning.acting import Actor, RolloutActor, TreeActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
-from adalook.learning.depth import CostControlledShares, QuantileDepth, least_depth, shares_by_depth
+from adalook.learning.depth import (
+    CostControlledShares,
+    QuantileDepth,
+    Ranks,
+    RankThresholds,
+    least_depth,
+    shares_by_depth,
+)
+from adalook.learning.engines.base import LearningEngine
+from adalook.learning.networks import MIN_ROWS, QFunction
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts
@@ -45,12 +54,19 @@ class QLDQN(Agent):
     kind = "qldqn"
 
     def __init__(
-        self, env: Any, config: Config | None = None, *, seed: int = 0, prior: str | None = None, **settings: Any
+        self,
+        env: Any,
+        config: Config | None = None,
+        *,
+        seed: int = 0,
+        prior: str | None = None,
+        engine: LearningEngine | None = None,
+        **settings: Any,
     ) -> None:
         if prior is not None:
             settings["prior"] = str(prior)
         config = checked_config(env, config, self.kind, settings)
-        super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed)  # step 1
+        super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed, engine=engine)  # step 1
 
         self._prior_agent: DQN | None = None  # step 2
         self._prior_is_ready = config.prior == "self"
@@ -61,27 +77,27 @@ class QLDQN(Agent):
         if config.nodes_per_step:
             self.shares = self._controlled = CostControlledShares(config.max_depth, config.nodes_per_step)
 
-        rule = QuantileDepth(  # step 4
-            self.shares, self.ranks, prior=None if config.prior == "self" else self._prior_values
-        )
+        self._thresholds: RankThresholds | None = None
+        self.actor = self._make_actor(self.ranks)  # steps 5 and 6; step 7 is the learner's
 
-        self.actor = self._make_actor(rule)  # steps 5 and 6; step 7 is the learner's
-
-    def _make_actor(self, rule: QuantileDepth) -> Actor:
-        """Return what chooses actions by trees as deep as the rule says (QL-DQN steps 5 and 6)."""
+    def _make_actor(self, ranks: Ranks) -> Actor:
+        """Return what chooses actions by trees as deep as the ranks of distances say (QL-DQN steps 4 to 6)."""
         config = self.config
+        prior = None if config.prior == "self" else self._prior_values
+        rule = QuantileDepth(self.shares, ranks, prior=prior)  # step 4
         if config.search_shape == "rollouts":
             return RolloutActor(
-                self.q_function,
+                self.leaf_values,
                 rule,
                 self.sim,
                 Rollouts(config.stage_nodes, config.rollout_steps, config.rollout_repeat),
                 discount=config.discount,
                 every_action=config.learn_every_action,
                 real_steps=config.learn_real_steps,
+                policy=self.q_function,
             )
         return TreeActor(
-            self.q_function,
+            self.leaf_values,
             rule,
             discount=config.discount,
             least_depth=least_depth(self.shares),
@@ -93,15 +109,16 @@ class QLDQN(Agent):
 
     def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
         """Return Ṽ*(s) = max_a Q_0(s, a) of the frozen prior (QL-DQN step 2): (n, *shape) -> (n,)."""
-        assert self.prior_agent is not None
-        return self.prior_agent.q_function.values(observations, 0)
+        prior = self.prior_agent
+        assert prior is not None
+        return QFunction(prior.network, prior.device, MIN_ROWS).values(observations, 0)
 
     @property
     def prior_agent(self) -> DQN | None:
         """The DQN of depth 0 whose values are Ṽ*, trained or in training; None if the search is its own prior."""
         if self._prior_agent is None and self.config.prior != "self":
             if self.config.prior == "train":
-                self._prior_agent = DQN(self.env, self.config, seed=self.seed)
+                self._prior_agent = DQN(self.env, self.config, seed=self.seed, engine=self.engine)
             else:
                 self._prior_agent = self._load_prior(Path(self.config.prior))
                 self._prior_is_ready = True
@@ -135,6 +152,7 @@ class QLDQN(Agent):
         """Train, the prior first if it is to be trained; one round for each that is asked for, without end."""
         prior = self.prior_agent
         if prior is not None and not self._prior_is_ready:
+            prior.run_directory = self.run_directory
             rounds = prior.rounds()
             while prior.step < self.config.prior_steps:  # none, if it was stopped after the last
                 done = next(rounds)
@@ -176,7 +194,7 @@ class QLDQN(Agent):
     def _prior_like(self, config: dict[str, Any]) -> DQN:
         """Return the prior to load weights into, made from its config unless there is one."""
         if self._prior_agent is None:
-            self._prior_agent = DQN(self.env, Config.from_plain(config), seed=self.seed)
+            self._prior_agent = DQN(self.env, Config.from_plain(config), seed=self.seed, engine=self.engine)
         return self._prior_agent
 
     def _load_share(self, state: dict[str, Any]) -> None:
@@ -201,8 +219,24 @@ class QLDQN(Agent):
             self._prior_is_ready = True
         self.ranks.replace(state["recorded"])
 
+    def round_state(self) -> dict[str, Any]:
+        """Return θ, and from which distance on a state is in the top θ of each depth."""
+        shares = dict(self.shares)
+        thresholds = {
+            depth - 1: self.ranks.threshold(depth - 1, share) for depth, share in shares.items() if 0.0 < share < 1.0
+        }
+        return {"thresholds": thresholds, "share": None if self._controlled is None else self._controlled.share}
+
+    def follow(self, round_state: dict[str, Any]) -> None:
+        """Decide as the agent does that gave `round_state`."""
+        if self._thresholds is None:
+            self._thresholds = RankThresholds()
+            self.actor = self._make_actor(self._thresholds)
+        self._thresholds.by_depth = round_state["thresholds"]
+        self._load_share(round_state)
+
     @classmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
-        return cls(env, config, seed=run_config["seed"])
+        return cls(env, config, seed=run_config["seed"], engine=engine)

@@ -246,6 +246,8 @@ def scalars(summary: ProgressSummary) -> dict[str, float]:
         "losses/q_values": summary.mean_value,
         "search/merged_share": summary.merged_share,
     }
+    if summary.staleness is not None:
+        named["charts/mean_staleness"], named["charts/max_staleness"] = summary.staleness
     named |= {f"depth/share_{depth}": count / decisions for depth, count in summary.depths.items()}
     for depth, values in summary.distances.items():
         for quantile, value in zip(QUANTILES, values, strict=True):
@@ -316,7 +318,8 @@ def progress_text(summary: ProgressSummary, scores: Collection[float]) -> str:
     decisions = sum(summary.depths.values())
     depths = " ".join(f"{depth}:{count / decisions:.0%}" for depth, count in summary.depths.items())
     speed = summary.step / summary.seconds if summary.seconds else 0.0
-    return f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}"
+    stale = f"  stale {summary.staleness[0]:.1f}" if summary.staleness is not None else ""
+    return f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}{stale}"
 
 
 def evaluation_text(step: int, evaluation: Evaluation) -> str:

@@ -36,10 +36,12 @@ class ProgressSummary:
     """The `QUANTILES` of the distances measured at each depth."""
     merged_share: float | None
     """Share of tree nodes that merging equal states saved; None without trees."""
+    staleness: tuple[float, int] | None = None
+    """Mean and maximum of the updates that networks which acted were behind; None if none was."""
 
     def to_plain(self) -> dict[str, Any]:
         """Return the statistics as JSON can hold them, without `seconds`."""
-        return {
+        plain: dict[str, Any] = {
             "step": self.step,
             "phase": self.phase,
             "epsilon": self.epsilon,
@@ -53,6 +55,9 @@ class ProgressSummary:
             "distances": {str(depth): list(values) for depth, values in self.distances.items()},
             "merged_share": self.merged_share,
         }
+        if self.staleness is not None:
+            plain["mean_staleness"], plain["max_staleness"] = self.staleness
+        return plain
 
 
 class ProgressStatistics:
@@ -69,9 +74,11 @@ class ProgressStatistics:
         self._depths: Counter[int] = Counter()
         self._distances: dict[int, list[float]] = {}
         self._nodes = self._tree_nodes = 0
+        self._staleness: list[int] = []
 
     def add(self, done: Round) -> None:
         """Add a round."""
+        self._staleness.append(done.staleness)
         for episode in done.episodes:
             self._scores.append(episode.score)
             self._lengths.append(episode.steps)
@@ -104,6 +111,7 @@ class ProgressStatistics:
                 for depth, measured in sorted(self._distances.items())
             },
             merged_share=1.0 - self._nodes / self._tree_nodes if self._tree_nodes else None,
+            staleness=(float(np.mean(self._staleness)), max(self._staleness)) if any(self._staleness) else None,
         )
         self._clear()
         return summary
@@ -119,6 +127,7 @@ class ProgressStatistics:
             "distances": {depth: list(measured) for depth, measured in self._distances.items()},
             "nodes": self._nodes,
             "tree_nodes": self._tree_nodes,
+            "staleness": list(self._staleness),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -128,6 +137,7 @@ class ProgressStatistics:
         self._depths = Counter(state["depths"])
         self._distances = {depth: list(measured) for depth, measured in state["distances"].items()}
         self._nodes, self._tree_nodes = state["nodes"], state["tree_nodes"]
+        self._staleness = list(state.get("staleness", ()))
 
 
 def _mean(numbers: list[Any]) -> float | None:

@@ -26,6 +26,7 @@ from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent, read_run_or_export
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
+from adalook.learning.engines.base import LearningEngine
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.callbacks import CheckpointCallback, EvaluationCallback, ProgressCallback, Stateful
 from adalook.learning.runs.directory import (
@@ -92,6 +93,7 @@ def resume_run(
     options: RunOptions | None = None,
     env: Any = None,
     agent: Agent | None = None,
+    engine: LearningEngine | None = None,
     callbacks: Sequence[Callable[[Round], bool | None]] = (),
     on_damage: Callable[[str], None] = warn_of_damage,
 ) -> RunResult:
@@ -106,6 +108,7 @@ def resume_run(
         options: kept for later; None: those that the run has kept, else the defaults without a progress bar.
         env: the environment, if it has no name.
         agent: what `start_run` was given, to save making it again.
+        engine: where the environments are, whatever the run began with; an agent that is given has its own.
         callbacks: called with each round, beside the run's own; one that returns False ends training.
         on_damage: called with a message if a checkpoint could not be read.
     """
@@ -113,7 +116,8 @@ def resume_run(
     run_config = read_run_config(directory)
     with contextlib.ExitStack() as stack:
         run = stack.enter_context(RunDirectory(directory))
-        agent = _agent_class(run_config).from_run_config(run_config, env) if agent is None else agent
+        agent = _agent_class(run_config).from_run_config(run_config, env, engine) if agent is None else agent
+        agent.run_directory = directory
         newest = run.load_newest(on_damage)
         if newest is not None and "agent" not in newest.state:
             raise FileError(

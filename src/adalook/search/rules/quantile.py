@@ -125,6 +125,26 @@ class DistanceRanks:
             return np.full(len(distances), np.nan)
         return np.array([count - recorded.bisect_left(distance) for distance in distances.tolist()]) / (count + 1)
 
+    def threshold(self, depth: int, share: float) -> float:
+        """Return the distance that others must exceed to be in the top `share` (0 < share < 1) of those on record.
+
+        Exactly those have a `rank_share` below `share`. Infinite while too few are on record, −infinite if all are in.
+
+        >>> ranks = DistanceRanks(min_count=3)
+        >>> for distance in (0.1, 0.2, 0.3):
+        ...     ranks.add(1, distance)
+        >>> ranks.threshold(1, 0.5)
+        0.2
+        """
+        recorded = self._sorted[depth]
+        count = len(recorded)
+        if count < self._min_count:
+            return np.inf
+        before = int(share * (count + 1)) + 1  # how many may rank before one that is in: at most this, rounding apart
+        while before / (count + 1) >= share:
+            before -= 1
+        return float(recorded[count - 1 - before]) if before < count else -np.inf
+
     def recorded(self) -> dict[int, FloatArray]:
         """Return all distances on record, ascending, by depth."""
         return {depth: np.array(self._sorted[depth], np.float64) for depth in sorted(self._sorted)}
@@ -134,6 +154,26 @@ class DistanceRanks:
         self._sorted.clear()
         for depth, distances in recorded.items():
             self._sorted[depth].update(distances.tolist())
+
+
+class RankThresholds:
+    """Ranks as they are at one moment, reduced to what a rule asks for: whether a distance is in the top share.
+
+    A number for each depth instead of all distances on record: small enough to send to other processes every round.
+
+    >>> ranks = RankThresholds()
+    >>> ranks.by_depth = {1: 0.2}
+    >>> ranks.rank_share(1, np.array([0.25, 0.05]))  # in the top share, or not
+    array([0., 1.])
+    """
+
+    def __init__(self) -> None:
+        self.by_depth: Mapping[int, float] = {}
+        """What `DistanceRanks.threshold` returned for the share of the next depth."""
+
+    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
+        """Return (n,) 0 for distances in the top share, below every share that asks; 1 for others."""
+        return np.where(distances > self.by_depth[depth], 0.0, 1.0)
 
 
 class RecentDistances:

@@ -318,7 +318,7 @@ class WorkerPool(Expander):
         with_parent = threading.current_thread() is threading.main_thread()
         arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid(), with_parent)
         process = self._context.Process(target=run_worker, args=arguments, daemon=True, name=f"adalook worker {index}")
-        with _spawnable_main():
+        with spawnable_main():
             process.start()
         theirs.close()  # only the worker has it now, so that its death ends the pipe
         return _WorkerHandle(process, ours)
@@ -438,7 +438,7 @@ def _stop_all(workers: list[_WorkerHandle], *, kill: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def _spawnable_main() -> Iterator[None]:
+def spawnable_main() -> Iterator[None]:
     """Hide the main module's file name from spawned processes while it names no file.
 
     Python's `spawn` runs the main module's file again in every child. A script that came through a pipe

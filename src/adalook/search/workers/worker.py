@@ -108,10 +108,7 @@ def run_worker(
     It ends with its parent, however that dies: also while a simulator hangs, by a thread that watches, and, with
     `with_parent`, by the kernel (Linux), which does not depend on Python's lock.
     """
-    threading.Thread(target=_end_with, args=(parent,), daemon=True, name="adalook parent watch").start()
-    if with_parent:
-        _ask_kernel_to_end(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent ends the pipe
+    end_with_parent(parent, with_parent)
     with contextlib.suppress(EOFError, OSError), contextlib.closing(sim):
         states = _StateHolder(sim, shared_rows(memory, sim, rows))
         while True:
@@ -122,6 +119,17 @@ def run_worker(
                 answer = states.answer(request)
                 if answer is not None:
                     requests.send(answer)
+
+
+def end_with_parent(parent: int, by_kernel: bool) -> None:
+    """Let this process end with its parent, by a thread that watches and, if asked to, by the kernel, too.
+
+    Ctrl-C is the parent's to answer: it ends the pipe.
+    """
+    threading.Thread(target=_end_with, args=(parent,), daemon=True, name="adalook parent watch").start()
+    if by_kernel:
+        _ask_kernel_to_end(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_with(parent: int) -> None:
