@@ -31,7 +31,7 @@ from adalook.learning.networks import MIN_ROWS, QFunction, rounding_digest
 from adalook.search.rules.quantile import DistanceRanks, RankThresholds
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
-STEPS = 180
+STEPS = 160
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class InlineTransport(Transport):
         self.queues[host].append((request, weights))
 
     def receive(self, hosts: Any) -> Any:
-        host = random.Random(len(self.queues)).choice(list(hosts))
+        host = min(hosts, key=lambda host: self.queues[host][0][0].number)  # who was asked first
         lost = self.engine.losses() if self.engine.losses else ""
         if lost == "restarted unnoticed":
             self.hosts[host] = ActorHost(self.spec)
@@ -143,9 +143,9 @@ def test_a_run_goes_on_with_another_engine(tmp_path: Any) -> None:
     alone = fingerprint(trained())
     trained(Inline(2), steps=120).save(tmp_path)
     agent = al.QLDQN.load(tmp_path, engine=Inline(3))
-    assert fingerprint(agent.learn(steps=40, progress=False)) != alone
+    assert fingerprint(agent.learn(steps=20, progress=False)) != alone
     agent.save(tmp_path)
-    assert fingerprint(al.QLDQN.load(tmp_path).learn(steps=STEPS - 160, progress=False)) == alone
+    assert fingerprint(al.QLDQN.load(tmp_path).learn(steps=20, progress=False)) == alone
 
 
 def test_training_goes_on_from_a_state_after_a_round_that_failed() -> None:
@@ -168,7 +168,7 @@ def test_errors_of_hosts_keep_their_kind() -> None:
 
 def test_asynchronous_rounds_are_those_of_one_host_and_report_staleness() -> None:
     agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=Inline(2, asynchronous=True))
-    rounds = [done for done, _ in zip(agent.rounds(), range(STEPS // 2), strict=False)]
+    rounds = [done for _, done in zip(range(STEPS // 2), agent.rounds(), strict=False)]
     assert {len(done.decisions) for done in rounds} == {2}
     assert agent.step == STEPS
     updates = sum(len(done.updates) for done in rounds)

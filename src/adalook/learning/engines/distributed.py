@@ -280,6 +280,7 @@ class DistributedActing(Acting):
         self._states = split_state(state, self.groups)
         self._cold = set(range(len(self.groups)))
         self._published = (-1, None)
+        self._versions = [None] * len(self._versions)
         for calls in self._calls:
             calls.clear()
 
