@@ -49,7 +49,7 @@ class Command(Protocol):
     """The flags of a command, and what it does."""
 
     def run(self) -> int:
-        """Do it and return the exit code."""
+        """Run the command and return its exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

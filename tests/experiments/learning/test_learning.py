@@ -39,7 +39,7 @@ from adalook.learning.acting import Decision
 from adalook.learning.config import Config
 from adalook.learning.runs.directory import load_newest
 from adalook.learning.training import Episode, Round
-from adalook.report.data.learning_curves import depth_curve
+from adalook.report.data.learning_curves import depth_shares
 from adalook.report.pages.learning import write_learning_report
 from tests.experiments.small import Inline
 
@@ -118,8 +118,9 @@ def test_timeline_adds_up_within_parts_of_the_budget() -> None:
     assert plain["nodes"][0] == 40
     assert {depth: sum(counts) for depth, counts in plain["depths"].items()} == {"0": 2, "1": 1, "2": 2, "3": 1}
     record = {"definition": {"seconds": 10.0}, "timeline": plain}
-    at, depth = depth_curve(record, "seconds")
-    assert (at.tolist(), depth.tolist()) == ([10.0 / BINS, 10.0], [2.0, 2.0])
+    at, shares = depth_shares(record, "seconds")
+    assert at.tolist() == [10.0 / BINS, 10.0]
+    assert {depth: share.tolist() for depth, share in shares.items()} == {1: [0.5, 0.0], 2: [0.0, 1.0], 3: [0.5, 0.0]}
 
 
 def test_every_atari_game_can_be_trained_on() -> None:

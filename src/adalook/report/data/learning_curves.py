@@ -61,12 +61,6 @@ def tie_curve(record: JsonDict, axis: str) -> Curve:
     return _bin_ends(record, axis)[there], ties[there] / decisions[there]
 
 
-def depth_curve(record: JsonDict, axis: str) -> Curve:
-    """Return the smoothed mean depth of training decisions, without the prior's."""
-    at, shares = depth_shares(record, axis)
-    return at, np.asarray(sum((depth * share for depth, share in shares.items()), np.zeros(len(at))), np.float64)
-
-
 def depth_shares(record: JsonDict, axis: str) -> tuple[FloatArray, dict[int, FloatArray]]:
     """Return where, and the smoothed share of each depth among training decisions, without the prior's."""
     timeline = record["timeline"]
