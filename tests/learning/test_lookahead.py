@@ -101,14 +101,9 @@ def test_noisy_values_play_better_with_lookahead():
         return noisy[observations[:, 0]]
 
     sim = TabularSimulator(mdp, max_episode_steps=60)
-    means = [
-        Lookahead(q, sim, depth=depth, adaptive=False, discount=0.95, correction=False)
-        .evaluate(episodes=12, num_envs=12)
-        .mean
-        for depth in (1, 5)
-    ]
+    deep = Lookahead(q, sim, depth=5, adaptive=False, discount=0.95, correction=False)
     alone = np.mean([_alone(q, sim, seed) for seed in range(12)])
-    assert means[1] > alone
+    assert deep.evaluate(episodes=12, num_envs=12).mean > alone
 
 
 def _alone(q, sim, seed):
