@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,11 +42,9 @@ def test_time_is_a_limit_too():
 def test_ctrl_c_returns_the_best_so_far():
     mdp = al.MDP([[1.0], [0.0]], [[0], [1]], 1 - 1e-9)  # no bound on V* gets any closer than γ^n
     al.solve(mdp, al.ValueIteration(), max_iterations=1)
-    began = time.perf_counter()
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    sol = al.solve(mdp, al.ValueIteration(), tolerance=0.0)
-    assert time.perf_counter() - began < 30
+    sol = al.solve(mdp, al.ValueIteration(), tolerance=0.0)  # without the signal it would never end
     assert sol.status is al.Status.INTERRUPTED
     assert np.isfinite(sol.policy_loss)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

