@@ -21,7 +21,8 @@ class AdalookError(Exception):
             parts.append(f"{',' if expected is not None else ':'} got {got}")
         message = "".join(parts)
         if remedy:
-            message += f". {remedy[0].upper()}{remedy[1:]}"
+            code = remedy.startswith("al.")
+            message += f". {remedy[0] if code else remedy[0].upper()}{remedy[1:]}"
         super().__init__(message if message.endswith(("?", ".")) else f"{message}.")
 
 

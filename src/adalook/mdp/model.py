@@ -178,11 +178,13 @@ class MDP:
         mask: Any = None,
         layout: Layout | None = None,
         batch_size: int = 65_536,
+        path: str | Path | None = None,
     ) -> MDP:
         """Build the model from a function of states: see `adalook.mdp.builders.functions`.
 
         `fn(states)` gets a batch of B states and returns `(rewards, next_states)`, both (B, A), or
-        `(rewards, successors, probabilities)` of shapes (B, A), (B, A, K), (B, A, K).
+        `(rewards, successors, probabilities)` of shapes (B, A), (B, A, K), (B, A, K). With `path` the model is built in
+        that `.npz` file, a million states at a time, and left there, as `load(path, mmap=True)` does.
 
         >>> import adalook as al
         >>> def walk(s):
@@ -193,7 +195,9 @@ class MDP:
         """
         from adalook.mdp.builders.functions import from_function
 
-        return from_function(fn, num_states, num_actions, discount, mask=mask, layout=layout, batch_size=batch_size)
+        return from_function(
+            fn, num_states, num_actions, discount, mask=mask, layout=layout, batch_size=batch_size, path=path
+        )
 
     @classmethod
     def from_gymnasium(cls, env: gymnasium.Env[Any, Any], discount: float = 0.99) -> MDP:
@@ -432,6 +436,8 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
         data = checks.checked_probabilities(indptr, successor, dense[pair, successor], everything)
         return compress(indptr, successor, data, everything)
     hint = "next states must be integers: use transitions.astype(int)" if given.shape == shape else ""
+    if given.shape == (num_actions, num_states, num_actions):
+        hint = "these rewards seem to be (A, S): pass rewards.T"
     if given.shape == (num_states * num_actions, num_states):
         hint = "pass scipy.sparse.csr_array(transitions), or reshape it to (S, A, S)"
     raise ModelError(

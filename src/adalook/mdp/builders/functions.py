@@ -25,6 +25,7 @@ def from_function(
     mask: Any,
     layout: Layout | None,
     batch_size: int,
+    path: Any = None,
 ) -> MDP:
     """Build the model of `MDP.from_function`, one batch of states at a time."""
     num_states = integer(min=1).validate("num_states", num_states)
@@ -35,6 +36,12 @@ def from_function(
     offered = checks.checked_mask(mask, shape)
     if not callable(fn):
         raise ModelError("fn is not a function", expected="fn(states) -> (rewards, …)", got=type(fn).__name__)
+    if path is not None:
+        from adalook.mdp.builders.streamed import stream_function
+
+        if layout is not None:
+            raise ModelError("a model that is built in a file takes no layout", remedy="leave out layout= or path=")
+        return stream_function(fn, shape, gamma, offered, batch_size, checks.checked_path(path))
 
     part = read_states(
         fn, range(num_states), num_states, num_actions, None if offered is None else offered.__getitem__, batch_size
