@@ -38,6 +38,8 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {"navbar_align": "left", "show_toc_level": 2, "navigation_with_keys": False}
 html_show_sourcelink = False
+# Pages without pages below them need no column for these.
+html_sidebars = {page: [] for page in ("docs/index", "docs/install", "docs/start", "docs/howto")}
 
 
 def as_restructured_text(app, what, name, obj, options, lines):

@@ -59,6 +59,14 @@ def test_decisions_that_are_cited_exist() -> None:
                 assert int(number) in numbers, f"{path.name} cites decision {number}"
 
 
+def test_the_reference_has_every_public_name() -> None:
+    stub = (REPOSITORY / "src" / "adalook" / "__init__.pyi").read_text()
+    reference = (REPOSITORY / "docs" / "api.md").read_text()
+    modules = {"zoo": "adalook.mdp.zoo", "priors": "adalook.planning.priors"}
+    for name in re.findall(r" as (\w+)$", stub, re.MULTILINE):
+        assert re.search(rf":: {re.escape(modules.get(name, f'adalook.{name}'))}$", reference, re.MULTILINE), name
+
+
 def sessions() -> list[Path]:
     """Return the pages that show what Python answers."""
     return [page for page in PAGES if "```pycon" in page.read_text()]

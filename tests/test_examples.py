@@ -41,8 +41,7 @@ def test_the_example_runs(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("map_name", "steps"), [("4x4", 5_000), ("8x8", 15_000)])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_qldqn_learns_slippery_lakes(map_name: str, steps: int, seed: int) -> None:
+def test_qldqn_learns_slippery_lakes(map_name: str, steps: int) -> None:
     """Within five points of the optimal success rate; policies are judged exactly, so that luck has no part in it."""
-    learned, best = load("learn_frozen_lake").main(map_name, steps, seed)
+    learned, best = load("learn_frozen_lake").main(map_name, steps)
     assert learned >= best - 0.05

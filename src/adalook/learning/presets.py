@@ -149,7 +149,7 @@ def _tabular_for(env: object) -> Config:
     return dataclasses.replace(config, discount=getattr(env, "discount", config.discount))
 
 
-LEARNING_RATE_UNDER_CHANCE = 0.002
+LEARNING_RATE_UNDER_CHANCE = 0.001
 """Of tables: drawn returns scatter, and steps of 0.02 by more than actions differ: on FrozenLake 8x8 policies came and
 went (`examples/learn_frozen_lake.py`)."""
 

@@ -207,6 +207,11 @@ class Agent(ABC):
                 does: `load`, `adalook evaluate`, `--resume` and `adalook report` go on from there.
 
         Ctrl-C ends the round first, so that the agent can go on, and be saved, afterwards; a second one does not wait.
+
+        >>> import adalook as al
+        >>> agent = al.DQN(al.zoo.chain(n=4), seed=0)
+        >>> agent.learn(steps=64, progress=False, callbacks=[lambda done: done.step < 32]).step
+        32
         """
         callbacks = list(callbacks)
         _check_learn(steps, seconds, callbacks)
@@ -298,6 +303,11 @@ class Agent(ABC):
             max_nodes: after so many simulated steps of searches the episodes that are being played are cut off, and no
                 other begins.
             watcher: is shown every decision; see `adalook.learning.runs.episode_gif`.
+
+        >>> import adalook as al
+        >>> evaluation = al.DQN(al.zoo.chain(n=4), depth=2, seed=0).evaluate(episodes=3)
+        >>> len(evaluation.scores), list(evaluation.depths)
+        (3, [2])
         """
         torch.set_num_threads(self.config.threads)
         return evaluate(
