@@ -8,8 +8,13 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import processes
+
+# The same examples on every machine, however slow it is: a suite that fails by chance tells nothing.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 guardian_key = pytest.StashKey[subprocess.Popen[bytes]]()
 

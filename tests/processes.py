@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "ADALOOK_TEST_SESSION"
-GRACE_SECONDS = 3.0
-"""How long processes may take to end by themselves when their test module or their session is over."""
+GRACE_SECONDS = 60.0
+"""How long processes may take to end by themselves when their test module is over; the machine may be busy."""
+SESSION_GRACE_SECONDS = 3.0
+"""The same when their session is over: nobody would wait for them."""
 
 
 def restore_signals() -> None:
@@ -48,7 +50,7 @@ def child(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]
         process.wait()
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> bool:
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -110,8 +112,8 @@ def guard(session: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
-    wait_until(lambda: not descendants(session), GRACE_SECONDS)
-    wait_until(lambda: kill(descendants(session)) or not descendants(session), GRACE_SECONDS)
+    wait_until(lambda: not descendants(session), SESSION_GRACE_SECONDS)
+    wait_until(lambda: kill(descendants(session)) or not descendants(session), 10 * SESSION_GRACE_SECONDS)
 
 
 if __name__ == "__main__":

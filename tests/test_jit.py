@@ -28,7 +28,7 @@ def run(directory: Path, **variables: str) -> list[str]:
     """Compile a kernel of a package in `directory` in another process; returns what it printed."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(directory), *sys.path])}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment | variables, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", SCRIPT], env=environment | variables, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -10,9 +10,9 @@ import adalook as al
 
 QUICK = """
 import sys, time
-began = time.perf_counter()
+began = time.process_time()
 import adalook
-took = time.perf_counter() - began
+took = time.process_time() - began
 heavy = {"torch", "gymnasium", "matplotlib", "numba", "scipy", "rich", "tyro"} & set(sys.modules)
 print(took, sorted(heavy))
 """

@@ -6,7 +6,6 @@ import dataclasses
 import io
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from benchmarks.throughput import report
 from benchmarks.throughput.contender import CLEANRL_PYTHON, Contender
 from benchmarks.throughput.job import Watch
 from benchmarks.throughput.race import CASES, CLEANRL, OURS, SB3, Case, middle, summary
+from tests.clock import FakeClock
 
 ATARI, _, MINATAR = CASES
 
@@ -28,17 +28,20 @@ def setting(contender: str, *rates: float, threads: int = 1) -> dict[str, Any]:
 def test_the_watch_times_turns_and_waits_between_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    clock = FakeClock(monkeypatch)
     case = Case(MINATAR.env, learning_starts_steps=6, warm_up_steps=4, turn_steps=10, goals={})
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n\n"))
     watch = Watch(case.job(OURS, 1, 1))
     assert not watch.stops_at(8)
-    time.sleep(0.05)
-    assert [watch.stops_at(step) for step in (12, 16, 24, 30)] == [False] * 4
+    clock.sleep(50.0)  # before the first turn
+    for step in (12, 16, 24, 30):
+        assert not watch.stops_at(step)
+        clock.sleep(2.0)
     assert watch.stops_at(35)  # nobody gives a third turn
     ready, first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert ready == {"ready": 12}
     assert (first["steps"], second["steps"]) == (12, 11)
-    assert 0.0 < first["seconds"] < 0.05
+    assert (first["seconds"], second["seconds"]) == (4.0, 4.0)
 
 
 def test_the_fastest_setting_of_a_peer_counts() -> None:

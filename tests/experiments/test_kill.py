@@ -36,7 +36,7 @@ class Reporting(Processes):
 reproduce(EXPERIMENT, Path(sys.argv[1]), Reporting(2))
 """
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 
 
 class Run:
@@ -67,7 +67,7 @@ class Run:
         return alive
 
     def wait_until_nobody_is_left(self) -> None:
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while group_exists(self.process.pid):
             assert time.monotonic() < deadline, "workers outlived their parent"
             time.sleep(0.02)

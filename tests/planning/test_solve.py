@@ -41,10 +41,15 @@ def test_time_is_a_limit_too():
 
 def test_ctrl_c_returns_the_best_so_far():
     mdp = al.MDP([[1.0], [0.0]], [[0], [1]], 1 - 1e-9)  # no bound on V* gets any closer than γ^n
-    al.solve(mdp, al.ValueIteration(), max_iterations=1)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    sol = al.solve(mdp, al.ValueIteration(), tolerance=0.0)  # without the signal it would never end
+    passes: list[object] = []
+
+    def press_soon(record: object) -> None:
+        """Only once the solve listens, in its second pass: a signal before that would end the test session."""
+        passes.append(record)
+        if len(passes) == 2:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    sol = al.solve(mdp, al.ValueIteration(), tolerance=0.0, on_iteration=press_soon)
     assert sol.status is al.Status.INTERRUPTED
     assert np.isfinite(sol.policy_loss)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -276,7 +276,7 @@ def test_budgets_bind():
         assert result.nodes <= 500
     result = search(sim, root, hashed_values, FixedDepth(30), discount=0.9, budget=Budget(seconds=0.1), samples=4)
     assert result.status is SearchStatus.TIME_LIMIT
-    assert result.seconds.total < 2.0
+    assert 1 <= result.depth < 30
 
 
 def test_one_seed_gives_one_answer_and_another_another():

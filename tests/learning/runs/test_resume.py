@@ -138,9 +138,9 @@ def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) 
     saved = tmp_path / "run" / "checkpoints"  # the first one is written when training is well under way
     environment, pipe = os.environ | {"OMP_NUM_THREADS": "1"}, subprocess.PIPE
     with child([*command, *options], stderr=pipe, stdout=pipe, env=environment) as process:
-        wait_until(lambda: any(saved.glob("*/manifest.json")) or process.poll() is not None, 60.0)
+        wait_until(lambda: any(saved.glob("*/manifest.json")) or process.poll() is not None, 300.0)
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
     assert process.returncode == 3, errors.decode()
     assert b"--resume" in output
     assert load_agent(tmp_path / "run").step > 0

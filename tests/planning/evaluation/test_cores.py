@@ -28,7 +28,7 @@ def answers(threads):
     environment = os.environ | {name: str(threads) for name in ("OPENBLAS_NUM_THREADS", "ADALOOK_THREADS")}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, timeout=600
     ).stdout
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.report.pages.explorer_page import WIDE
+
+PATIENCE_MILLISECONDS = 120_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,9 @@ def browser() -> Iterator[Browser]:
         pytest.fail("chromium is not installed, and the page is tested in a real browser: run make browser")
     with sync_playwright() as playwright:
         # Chromium's own sandbox does not start for root, as in most containers; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE_MILLISECONDS
+        )
         yield browser
         browser.close()
 
@@ -34,7 +39,7 @@ def visit(browser: Browser) -> Iterator[Any]:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(5000)
+        page.set_default_timeout(PATIENCE_MILLISECONDS)
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))

