@@ -323,12 +323,15 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _sweeps_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Sweep as often as the improvements to come are worth, then back up what may be the best."""
-        if self._eliminating is None:
+        if self._eliminating is None and elimination.pays(self.mdp):
             self._eliminating = elimination.EliminatingBackups(self.mdp)
         self._may_factorise = not self._trial.running
         evaluation = self._some_sweeps(policy, values, last)
-        last_backup = self._eliminating.backup(evaluation.values, policy)
-        looked_at = self._eliminating.pairs / self.mdp.num_pairs
+        if self._eliminating is None:
+            last_backup, looked_at = backup(self.mdp, evaluation.values, policy), 1.0
+        else:
+            last_backup = self._eliminating.backup(evaluation.values, policy)
+            looked_at = self._eliminating.pairs / self.mdp.num_pairs
         self._trial.paid(evaluation.swept * self._race.state_cost + looked_at * self._race.backup_cost)
         return evaluation._replace(last_backup=last_backup)
 

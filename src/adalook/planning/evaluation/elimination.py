@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 
 EPSILON = 2.0**-50
 """Relative error of the sums below, with room."""
+MIN_ROW_LENGTH = 10
+"""Successors of a row, on average, from which on leaving rows out saves more than deciding about them costs."""
+
+
+def pays(mdp: MDP) -> bool:
+    """Return whether a model's rows are long enough; shared ones, which are read once, do not count."""
+    first = mdp.rows.num_shared
+    entries = len(mdp.rows.indices) - int(mdp.rows.indptr[first])
+    return entries >= MIN_ROW_LENGTH * max(1, mdp.rows.num_rows - first)
 
 
 class EliminatingBackups:
