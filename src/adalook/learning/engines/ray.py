@@ -42,6 +42,8 @@ class RayTransport(Transport):
         self._hosts: list[Any] = []
         self._pending: list[deque[Any]] = []
         """By host: references to the replies that are not received yet, oldest first."""
+        self.abouts: list[dict[str, str]] = []
+        """What each host last said about itself: where it is, and its process id."""
 
     def start(self) -> list[dict[str, str]]:
         """Start or connect to Ray, then all hosts at once, and wait until each has said what it is."""
@@ -49,14 +51,16 @@ class RayTransport(Transport):
         self._ray = self._session.enter_context(ray_session(engine.address, self._count, self._logs))
         # On this machine nobody else wants the cores; in a cluster actors are spread by them.
         cpus = 0 if engine.address is None else engine.cpus_per_actor
-        remote = self._ray.remote(RayHost).options(num_cpus=cpus, max_restarts=-1, max_task_retries=0)
+        remote = self._ray.remote(RayHost).options(
+            num_cpus=cpus, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD"
+        )
         self._spec_reference = self._ray.put(self._spec)  # kept: hosts that are started again need it
         self._hosts = [remote.remote() for _ in range(self._count)]
         self._pending = [deque() for _ in self._hosts]
         greetings = [host.start.remote(self._spec_reference) for host in self._hosts]
         exceptions = self._ray.exceptions
         try:
-            abouts: list[dict[str, str]] = self._ray.get(greetings, timeout=START_SECONDS)
+            self.abouts = self._ray.get(greetings, timeout=START_SECONDS)
         except exceptions.GetTimeoutError:
             room = self._ray.cluster_resources().get("CPU", 0)
             raise EngineError(
@@ -69,7 +73,7 @@ class RayTransport(Transport):
             raise EngineError("an actor cannot begin", got=f"{type(error.cause).__name__}: {error.cause}") from None
         except exceptions.RayError as error:
             raise EngineError("an actor cannot begin", got=first_line(error)) from None
-        return abouts
+        return self.abouts
 
     def restart(self, host: int) -> bool:
         """Wait until Ray has started the actor again; False if it has no room for it."""
@@ -78,7 +82,9 @@ class RayTransport(Transport):
         self._pending[host].clear()
         while not deadline.passed:
             try:
-                self._ray.get(self._hosts[host].start.remote(self._spec_reference), timeout=deadline.left)
+                self.abouts[host] = self._ray.get(
+                    self._hosts[host].start.remote(self._spec_reference), timeout=deadline.left
+                )
                 return True
             except exceptions.GetTimeoutError:
                 break

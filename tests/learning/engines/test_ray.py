@@ -1,0 +1,323 @@
+"""Training on Ray: the same bits on any number of actors, when they are killed, when a machine or driver is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adalook as al
+from adalook._ray import PREFIX, check_ray, keep_only_logs, remove_left_behind
+from adalook.errors import EngineError, MissingExtraError
+from adalook.learning.engines.host import host_spec
+from adalook.learning.engines.ray import RayTransport
+from adalook.learning.runs.run import load_agent
+from tests.cluster import can_make_namespaces, ray_cluster
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+from tests.processes import child, running, wait_until
+
+ROOT = Path(__file__).parents[3]
+SECONDS = 1800.0
+
+# ---- what needs no Ray
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"al\.Ray needs the package 'ray'\. Install it.*adalook\[ray\]"):
+        al.QLDQN(BREAKOUT, engine=al.Ray(2))
+
+
+def test_an_address_without_a_token_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(
+            EngineError, match=rf"no token for the Ray cluster at {address}: expected .*RAY_AUTH_TOKEN"
+        ) as e:
+            check_ray(address, "al.Ray")
+        assert "\n" not in str(e.value)
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+        check_ray(address, "al.Ray")
+    with pytest.raises(EngineError, match=f"no Ray answers at {address}"):
+        check_ray(address, "al.Ray")
+
+
+def test_of_what_ray_leaves_in_a_run_only_logs_are_kept(tmp_path: Path) -> None:
+    session = tmp_path / "session_2026"
+    for name in ("sockets/raylet", "logs/raylet.out", "logs/raylet.err", "logs/old/x", "metrics_port"):
+        (session / name).parent.mkdir(parents=True, exist_ok=True)
+        (session / name).write_text("log" if name == "logs/raylet.out" else "")
+    (tmp_path / "session_latest").symlink_to(session)
+    keep_only_logs(tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()] == [
+        "session_2026/logs/raylet.out"
+    ]
+    assert not (tmp_path / "session_latest").is_symlink()
+
+
+def test_directories_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, alive = tmp_path / f"{PREFIX}{ended.pid}-x", tmp_path / f"{PREFIX}{os.getpid()}-x"
+    dead.mkdir()
+    alive.mkdir()
+    remove_left_behind()
+    assert list(tmp_path.iterdir()) == [alive]
+
+
+class Exceptions:
+    """The errors of Ray that matter here, by their names there."""
+
+    class RayError(Exception): ...
+
+    class RayTaskError(RayError):
+        cause = OSError("no space left")
+
+    class ActorDiedError(RayError): ...
+
+    class ObjectStoreFullError(RayError): ...
+
+    class OutOfDiskError(RayError): ...
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            Exceptions.ObjectStoreFullError("full\nmore"),
+            "the object store of Ray is full: got full. The last checkpoint",
+        ),
+        (Exceptions.OutOfDiskError("disk"), "the object store of Ray is full: got disk. The last checkpoint is intact"),
+        (Exceptions.RayTaskError("x"), "an actor could not answer: got OSError: no space left. The last checkpoint"),
+        (Exceptions.ActorDiedError("Task was killed due to the node running low on memory usage threshold"), "memory"),
+        (Exceptions.ActorDiedError("The actor died because its node has died."), "its machine is gone"),
+        (Exceptions.ActorDiedError("The actor is dead.\nmore"), "its process died"),
+    ],
+)
+def test_what_goes_wrong_on_ray_is_said_in_one_line(error: Exception, said: str) -> None:
+    def get(reference: Any) -> None:
+        raise error
+
+    agent = al.QLDQN(BREAKOUT, small_config())
+    transport = RayTransport(al.Ray(2), host_spec(agent, np.zeros(agent.sim.observation_shape)), agent)
+    transport._ray = type("Fake", (), {"exceptions": Exceptions, "get": staticmethod(get)})
+    if isinstance(error, Exceptions.ActorDiedError):
+        assert said in transport._reply(None).reason
+        return
+    with pytest.raises(EngineError) as raised:
+        transport._reply(None)
+    assert str(raised.value).startswith(said)
+    assert "\n" not in str(raised.value)
+
+
+# ---- Ray on this machine
+
+TWENTY_KILLS = """
+import json, os, random, signal, sys, threading
+from pathlib import Path
+import adalook as al
+from adalook._ray import ray_session
+from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+def listening():
+    "Addresses on which this process and those it started listen, as hexadecimal in /proc."
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    inodes = set()
+    for pid in ours:
+        for link in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                inodes.add(os.readlink(link))
+            except OSError:
+                pass
+    tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables for line in table]
+    return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes]
+
+def train(engine, steps, on_round=lambda agent: None):
+    agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
+    for _ in agent.rounds():
+        on_round(agent)
+        if agent.step >= steps:
+            break
+    result = fingerprint(agent)
+    lost = getattr(agent.trainer.acting, "lost", 0)
+    agent.forget_training()
+    return result, lost
+
+if __name__ == "__main__":
+    rng, kills = random.Random(0), []
+
+    def kill(agent):
+        acting = agent.trainer.acting
+        if agent.step % 16 == 0 and len(kills) < 20:
+            host = rng.randrange(2)
+            pid = int(acting._transport.abouts[host]["pid"])
+            delay = rng.choice((0.0, 0.001, 0.005, 0.02))
+            kills.append(pid)
+            threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()
+
+    said = {}
+    with ray_session(None, 3) as ray:
+        said["listening"] = sorted(set(listening()))
+        said["dashboard"] = bool(ray.get_runtime_context().gcs_address) and ray._private.worker._global_node.webui_url
+        alone, _ = train(None, 160)
+        said["equal"] = {n: train(al.Ray(n), 160)[0] == alone for n in (1, 2, 3)}
+        alone, _ = train(None, 400)
+        killed, lost = train(al.Ray(2), 400, kill)
+        said["kills"], said["lost"], said["equal when killed"] = len(kills), lost, killed == alone
+    print(json.dumps(said))
+"""
+
+
+@pytest.mark.slow
+def test_actors_and_twenty_kills_change_no_bit_and_nobody_outside_is_listened_to(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    script = tmp_path / "twenty_kills.py"
+    script.write_text(TWENTY_KILLS)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["equal"] == {"1": True, "2": True, "3": True}
+    assert said["kills"] == 20
+    assert said["lost"] >= 15  # a kill may hit a process that is dead already
+    assert said["equal when killed"]
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert said["listening"]
+    assert set(said["listening"]) <= loopback
+    assert not said["dashboard"]
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_leaves_nothing_running_and_the_run_resumes(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    settings = [f"--{name.replace('_', '-')}={value}" for name, value in SETTINGS.items()]
+    command = [sys.executable, "-m", "adalook", "train", BREAKOUT, *settings, "--evaluation-episodes", "0"]
+    on_ray = [
+        *command,
+        "--engine",
+        "ray",
+        "--actors",
+        "2",
+        "--checkpoint-period-steps",
+        "40",
+        "--out",
+        str(tmp_path / "a"),
+    ]
+    with child([*on_ray, "--steps", "100000"], cwd=ROOT, stderr=subprocess.PIPE, text=True) as driver:
+        assert wait_until(lambda: list((tmp_path / "a").glob("checkpoints/*")) or driver.poll() is not None, SECONDS)
+        started = [pid for pid in processes_of(f"{PREFIX}{driver.pid}-") if pid != driver.pid]
+        assert len(started) >= 4  # gcs_server, raylet, actors
+        assert list((tmp_path / "a" / "ray").glob("session_*/logs/raylet.out"))
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        assert wait_until(lambda: not any(map(running, started)), 60.0)
+    step = load_agent(tmp_path / "a").step
+    assert step > 0
+    last = str(step + 100)
+    subprocess.run(
+        [sys.executable, "-m", "adalook", "train", "--resume", str(tmp_path / "a"), "--steps", last],
+        check=True,
+        cwd=ROOT,
+        timeout=SECONDS,
+        capture_output=True,
+    )
+    subprocess.run([*command, "--steps", last, "--out", str(tmp_path / "b")], check=True, cwd=ROOT, timeout=SECONDS)
+    assert fingerprint(load_agent(tmp_path / "a")) == fingerprint(load_agent(tmp_path / "b"))
+
+
+SETTINGS = {
+    "num_envs": 4,
+    "hidden_units": 16,
+    "buffer_transitions": 600,
+    "learning_starts_steps": 20,
+    "batch_transitions": 8,
+    "ranked_transitions": 20,
+}
+
+
+def processes_of(part: str) -> list[int]:
+    """Processes that have this text in their command or environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
+        except OSError:
+            continue
+        if part.encode() in text:
+            found.append(int(path.name))
+    return found
+
+
+# ---- several machines
+
+CLUSTER = """
+import sys
+from pathlib import Path
+import adalook as al
+from tests.learning.small import BREAKOUT, small_config
+
+if __name__ == "__main__":
+    address, place, steps = sys.argv[1:]
+    engine = al.Ray(actors=2, address=address, patience_seconds=15)
+    agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
+    for _ in agent.rounds():
+        Path(place, "step").write_text(str(agent.step))
+        if agent.step >= int(steps):
+            break
+    agent.save(Path(place, "run"))
+    print("lost", agent.trainer.acting.lost)
+    agent.forget_training()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_make_namespaces(), reason="needs root and iproute2")
+@pytest.mark.parametrize("loss", ["killed", "cut off"])
+def test_a_machine_that_is_lost_changes_nothing(loss: str, tmp_path: Path) -> None:
+    """A head and two workers in network namespaces; one worker is lost in the midst of training."""
+    pytest.importorskip("ray")
+    steps = 600
+    alone = al.QLDQN(BREAKOUT, small_config(), seed=3).learn(steps=steps, progress=False)
+    script = tmp_path / "train.py"
+    script.write_text(CLUSTER)
+    with ray_cluster(workers=2) as cluster:
+        command = cluster.inside(0, sys.executable, str(script), cluster.address, str(tmp_path), str(steps))
+        with child(command, env=cluster.environment, stdout=subprocess.PIPE, text=True) as driver:
+            begun = tmp_path / "step"
+            assert wait_until(lambda: begun.exists() or driver.poll() is not None, SECONDS)
+            assert driver.poll() is None
+            cluster.kill(2) if loss == "killed" else cluster.cut_off(2)
+            said, _ = driver.communicate(timeout=SECONDS)
+            assert driver.returncode == 0
+    assert said.startswith("lost ")
+    assert int(said.split()[1]) >= 1
+    result: Any = al.QLDQN.load(tmp_path / "run")
+    assert fingerprint(result) == fingerprint(alone)
