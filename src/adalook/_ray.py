@@ -182,15 +182,40 @@ def _open(address: str | None, cpus: int, logs: Path | None) -> RaySession:
         if address is None:
             options |= {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             options |= {"object_store_memory": OBJECT_STORE_BYTES, "_temp_dir": stack.enter_context(_temporary(logs))}
-        try:
-            with _signal_handlers_kept():
-                ray.init("local" if address is None else address, **options)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-            where = "here" if address is None else f"at {address}"
-            raise EngineError(f"cannot use Ray {where}", got=first_line(error), remedy=CHECK_ADDRESS) from error
+        _initialize(ray, address, options)
         stack.callback(_shut_down, ray)
         logger.info("Ray is there after %.1f s", time.monotonic() - began)
         return RaySession(ray, address, stack.pop_all())
+
+
+START_ATTEMPTS = 3
+"""Ray waits half a minute for its own processes, which a loaded machine may take longer to start."""
+
+
+def _initialize(ray: Any, address: str | None, options: dict[str, Any]) -> None:
+    """Call `ray.init`, again if processes of a Ray of our own did not come up in time; errors are one line."""
+    for attempt in range(1, START_ATTEMPTS + 1):
+        try:
+            with _signal_handlers_kept():
+                ray.init("local" if address is None else address, **options)
+            return
+        except Exception as error:  # Ray raises plain ones, too
+            _shut_down(ray)
+            if address is None:
+                _end_processes(options["_temp_dir"])
+            if address is None and "timed out" in str(error) and attempt < START_ATTEMPTS:
+                logger.warning("Ray did not start in time: once more")
+                continue
+            where = "here" if address is None else f"at {address}"
+            raise EngineError(f"cannot use Ray {where}", got=first_line(error), remedy=CHECK_ADDRESS) from error
+
+
+def _end_processes(directory: str) -> None:
+    """Kill what was started with a temporary directory of ours: a start that failed forgets its processes."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError, ValueError):
+            if directory.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 def _shut_down(ray: Any) -> None:
