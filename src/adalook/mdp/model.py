@@ -184,7 +184,7 @@ class MDP:
 
         `fn(states)` gets a batch of B states and returns `(rewards, next_states)`, both (B, A), or
         `(rewards, successors, probabilities)` of shapes (B, A), (B, A, K), (B, A, K). With `path` the model is built in
-        that `.npz` file, a million states at a time, and left there, as `load(path, mmap=True)` does.
+        that `.npz` file, some million pairs at a time, and left there, as `load(path, mmap=True)` does.
 
         >>> import adalook as al
         >>> def walk(s):

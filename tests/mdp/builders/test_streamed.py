@@ -31,7 +31,7 @@ def slippery(s):
 @pytest.mark.parametrize("fn", [certain, slippery])
 @pytest.mark.parametrize("masked", [False, True])
 def test_it_is_the_model_that_memory_would_hold(fn, masked, tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "PART_STATES", 64)
+    monkeypatch.setattr(streamed, "PART_PAIRS", 128)
     mask = np.ones((N, 2), bool)
     mask[3::11, 1] = not masked
     path = tmp_path / "model.npz"
@@ -56,8 +56,8 @@ def test_large_ones_have_narrow_rewards(tmp_path, monkeypatch):
 
 
 def test_it_takes_the_memory_of_a_part(tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "PART_STATES", 2_000)
-    monkeypatch.setattr("adalook.mdp.files.npz.CHECKED_STATES", 2_000)
+    monkeypatch.setattr(streamed, "PART_PAIRS", 40_000)
+    monkeypatch.setattr("adalook.mdp.files.npz.CHECKED_NUMBERS", 40_000)
     n, actions = 60_000, 20
 
     def fn(s):

@@ -24,7 +24,7 @@ MODELS = {
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_mapped_model_has_the_same_numbers(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(npz, "CHECKED_STATES", 7)
+    monkeypatch.setattr(npz, "CHECKED_NUMBERS", 14)
     mdp, path = MODELS[kind](), tmp_path / "model.npz"
     mdp.save(path)
     mapped = al.MDP.load(path, mmap=True)
@@ -98,7 +98,7 @@ def put(place, value):
     ],
 )
 def test_forged_numbers_are_refused(name, change, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(npz, "CHECKED_STATES", 16)
+    monkeypatch.setattr(npz, "CHECKED_NUMBERS", 48)
     path = tmp_path / "model.npz"
     al.zoo.garnet(50, 3, 4).save(path)
     damaged(path, name, change)

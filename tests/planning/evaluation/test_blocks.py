@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import adalook as al
 from adalook.mdp.files import npz
 from adalook.planning.evaluation import blocks
+from tests.processes import child
 
 MODELS = {
     "maze": lambda: al.zoo.maze(size=25, seed=3, discount=0.999),
@@ -42,7 +46,7 @@ def test_an_exact_demand_ends():
 
 def test_a_mapped_model_is_solved_in_its_file(tmp_path, monkeypatch):
     """The model has 480 bytes a state; what is allocated to check and to solve it is a fraction of that."""
-    monkeypatch.setattr(npz, "CHECKED_STATES", 1_000)
+    monkeypatch.setattr(npz, "CHECKED_NUMBERS", 40_000)
     n, actions = 30_000, 40
     rng = np.random.default_rng(0)
     near = np.arange(n)[:, None] + rng.integers(-50, 51, size=(n, actions))
@@ -74,3 +78,47 @@ def test_blocks_go_on_from_a_checkpoint(tmp_path):
     assert sol.passes > len(sol.trace)
     assert np.abs(sol.values - al.solve(mdp).values).max() <= 1e-7
     al.solve(mdp, checkpoint=file)  # the model is the same, in memory or not
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import adalook as al
+
+def data_bytes():
+    with open("/proc/self/status") as status:
+        return 1024 * next(int(line.split()[1]) for line in status if line.startswith("VmData"))
+
+small, large = sys.argv[1:]
+al.solve(al.MDP.load(small, mmap=True), tolerance=1e-6)  # compiles
+al.MDP.load(small)
+room = data_bytes() + 32 * 2**20
+resource.setrlimit(resource.RLIMIT_DATA, (room, room))
+try:
+    al.MDP.load(large)
+except al.AdalookError as error:
+    print(error)
+sol = al.solve(al.MDP.load(large, mmap=True), tolerance=1e-6)
+print(sol.status.name, sol.policy_loss <= 1e-6)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit leaves out mapped files on Linux only")
+def test_a_model_larger_than_the_memory_that_is_left(tmp_path):
+    """48 MB of model, 32 MiB of memory to solve it in."""
+
+    def build(n, path):
+        def fn(s):
+            return ((s[:, None] * 7 + np.arange(100)) % 101) / 4.0 + 0.1, (s[:, None] + np.arange(100) - 50) % n
+
+        al.MDP.from_function(fn, n, 100, 0.9, path=path, batch_size=4_096)
+
+    build(200, tmp_path / "small.npz")
+    build(40_000, tmp_path / "large.npz")
+    assert (tmp_path / "large.npz").stat().st_size > 48_000_000
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "small.npz"), str(tmp_path / "large.npz")]
+    environment = {**os.environ, "ADALOOK_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with child(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        answer = process.communicate(timeout=300)[0].splitlines()
+    assert "mmap=True" in answer[0]
+    assert answer[1] == "CONVERGED True"

@@ -22,8 +22,8 @@ from adalook.mdp.model import MDP
 from adalook.mdp.transitions import Rows, code_of_row, compress, index_type, is_stochastic, no_rows, row_of
 from adalook.storage.files import file_error
 
-PART_STATES = 2**20
-"""States that are held in memory at a time."""
+PART_PAIRS = 2**22
+"""(state, action) pairs that are held in memory at a time."""
 
 
 def stream_function(
@@ -58,8 +58,9 @@ def _stream(
     mask = None if offered is None else offered.__getitem__
     rewards, codes, lengths, indices, data = (new_column() for _ in range(5))
     narrow, num_rows = 0, 0
-    for first in range(0, num_states, PART_STATES):
-        states = range(first, min(first + PART_STATES, num_states))
+    together = max(1, PART_PAIRS // num_actions)
+    for first in range(0, num_states, together):
+        states = range(first, min(first + together, num_states))
         part = read_states(fn, states, num_states, num_actions, mask, batch_size)
         narrow = max(narrow, _REWARD_TYPES.index(checks.narrowest_type(part.rewards)))
         rewards.append(part.rewards, np.float64)

@@ -48,8 +48,8 @@ LOCAL_HEADER_BYTES = 30
 """Of a zip member, name and extra fields aside, whose lengths are the last four of these bytes."""
 ZIP64_FIELD_BYTES = 20
 """Of the extra field with a large member's sizes."""
-CHECKED_STATES = 2**20
-"""States, and rows, of a mapped model that are checked at a time."""
+CHECKED_NUMBERS = 2**20
+"""Pairs of a mapped model that are checked at a time and, about, successors of its rows."""
 
 MAX_HEADER_BYTES = 16 * 2**20
 CHUNK_BYTES = 2**20
@@ -354,15 +354,17 @@ def _checked(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarr
 
 
 def _checked_in_parts(arrays: Arrays, num_shared_rows: Any) -> tuple[np.ndarray, np.ndarray, Rows]:
-    """Return what `_checked` does, looking at some states and some rows at a time and copying none of them."""
+    """Return what `_checked` does, looking at some states and some rows at a time and keeping no copy."""
     rows = _checked_structure(arrays, num_shared_rows)
     rewards, codes = arrays["rewards"], arrays["codes"]
-    for first in range(0, len(codes), CHECKED_STATES):
-        part = slice(first, first + CHECKED_STATES)
+    states = max(1, CHECKED_NUMBERS // codes.shape[1])
+    for first in range(0, len(codes), states):
+        part = slice(first, first + states)
         if not (rewards[part] == _checked_pairs(arrays, rows, part)).all():
             raise ModelError("there are rewards where no action is offered", expected="0 there")
-    for first in range(0, rows.num_rows, CHECKED_STATES):
-        _checked_rows(arrays, rows, first, min(first + CHECKED_STATES, rows.num_rows))
+    some = max(1, CHECKED_NUMBERS * rows.num_rows // max(1, len(rows.indices)))
+    for first in range(0, rows.num_rows, some):
+        _checked_rows(arrays, rows, first, min(first + some, rows.num_rows))
     return rewards, codes, rows
 
 
