@@ -2,8 +2,8 @@
 
 The job names a result file, which is rewritten as the work proceeds. Each step runs under a timer of processor time
 that ends the whole process, as no other way stops a solver that is busy in compiled code; the file then still says
-which step it was. A solve is timed by both clocks, and the lower counts: on a machine with other work the wall clock
-measures that work, too, and processor time, counted in ticks of some milliseconds, says nothing about short solves.
+which step it was. A solve is timed by both clocks (`seconds`): on a machine with other work the wall clock measures
+that work, too, and processor time, counted in ticks of some milliseconds, says nothing about short solves.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LONG_SECONDS = 1.0
 """A solve that takes more processor time than this is timed once."""
 ENOUGH_SECONDS, MOST_REPEATS = 0.15, 100
 """Short solves are repeated until they add up to this much, or this often."""
-LEAST_TICKS_SECONDS = 0.1
-"""Processor time of all solves together from which on it is known well enough."""
+TICK_SECONDS = 0.004
+"""Processor time is counted in such steps on some kernels: of shorter solves most is not counted at all."""
 WARM_SECONDS = 0.5
 """How long ours may compile on the model itself, beyond the pass that it is in."""
 
@@ -131,13 +131,16 @@ def compare(job: Record, journal: Journal) -> None:
 
 
 def seconds(times: list[float], processor_seconds: float) -> float:
-    """The time of one solve: the median by the wall clock, or the mean of processor time if that is known and lower.
+    """The time of one solve that has a core to itself, from wall-clock times and the processor time of all together.
 
-    >>> seconds([0.2, 0.3, 0.9], 0.45), seconds([0.001, 0.001, 0.002], 0.0)
-    (0.15, 0.001)
+    The mean of processor time, or the shortest by the wall clock where a solve takes less than a tick; in no case more
+    than the median by the wall clock.
+
+    >>> seconds([0.2, 0.3, 0.9], 0.45), seconds([0.001, 0.0012, 0.002], 0.0), seconds([0.1, 0.1], 0.38)
+    (0.15, 0.001, 0.1)
     """
-    wall = statistics.median(times)
-    return min(wall, processor_seconds / len(times)) if processor_seconds >= LEAST_TICKS_SECONDS else wall
+    mean = processor_seconds / len(times)
+    return min(statistics.median(times), mean if mean >= TICK_SECONDS else max(mean, min(times)))
 
 
 def timed_by_both(run: Callable[[], Any]) -> tuple[float, float, Any]:

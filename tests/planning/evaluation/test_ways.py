@@ -152,6 +152,14 @@ def test_moves_that_stay_in_place_are_solved_for():
     assert len(sweeps.relaxation(PolicyRows.of(al.zoo.garnet(300, 3, 4), np.zeros(300, np.int32)))) == 0
 
 
+def test_over_relaxed_sweeps_do_not_diverge_on_several_closed_classes():
+    """A shift is by what all changes have in common: the middle of changes of both signs would throw values about."""
+    mdp = al.MDP([[1.0], [-1.0], [0.0]], [[[1.0, 0.0, 0.0]], [[0.0, 0.9, 0.1]], [[0.4, 0.2, 0.4]]], 0.999)
+    rows = PolicyRows.of(mdp, np.zeros(3, np.int32))
+    swept = sweeps.sweep_relaxed(rows, np.zeros(3), 5_000, 1e-9, 10, sweeps.relaxation(rows))
+    np.testing.assert_allclose(swept.values, naive_values(mdp, np.zeros(3, int)), rtol=1e-6)
+
+
 def test_a_queue_is_factorised_at_once():
     sol = al.solve(al.zoo.queue(3000, discount=0.9999), tolerance=1e-6)
     assert sol.certified

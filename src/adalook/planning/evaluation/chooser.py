@@ -83,8 +83,8 @@ ORDER_COST, ORDER_LEAST = 60.0, 3e6
 """Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
 FIRST_BACKUPS = 25
 """Work in place, in backups, before its rate is judged."""
-TRIAL_PASSES = 4
-"""Passes of sweeps that are tried on a local model."""
+TRIAL_PASSES, TRIAL_SHARE = 4, 0.5
+"""Sweeps are tried on a local model for so many passes, and for this share of what was spent in place."""
 FAIR_SHARE = 0.5
 """Iteration in place is not given up before it has cost so much of what factorisations are predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -325,7 +325,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Sweep as often as the improvements to come are worth, then back up what may be the best."""
         if self._eliminating is None and elimination.pays(self.mdp):
             self._eliminating = elimination.EliminatingBackups(self.mdp)
-        self._may_factorise = not self._trial.running
+        self._may_factorise = not self._local  # on local models the race decides about factorisations
         evaluation = self._some_sweeps(policy, values, last)
         if self._eliminating is None:
             last_backup, looked_at = backup(self.mdp, evaluation.values, policy), 1.0
@@ -346,7 +346,9 @@ class AdaptiveEvaluation(ExactEvaluation):
             return self._sweeps_pass(policy, values, last)
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
         work = race.work_allowed()
-        result = in_place.iterate_in_place(mdp, values, policy, self.tolerance, partial_span, work)
+        result = in_place.iterate_in_place(
+            mdp, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
+        )
         self._rounds += result.rounds - 1
         predicted = race.predicted(work)
         race.paid(IN_PLACE, result.backups * race.backup_cost + result.swept * race.state_cost)
@@ -471,17 +473,19 @@ class SweepTrial:
         self._passes = TRIAL_PASSES
         self._start = math.inf
         self._cost = 0.0
+        self._budget = 0.0
         self._rival = 0.0
         """Predicted nanoseconds left in place."""
         self._won = False
         self.running = False
-        """Whether the trial has begun and is not decided: no factorisation may then take over."""
+        """Whether the trial has begun and is not decided."""
 
     def begins(self, loss: float, race: Race) -> bool:
         """Return whether to try sweeps now: once the rate in place is known, unless that is predicted to end soon."""
         if self._passes < TRIAL_PASSES or race.in_place_passes < 2 or race.left <= race.spent(IN_PLACE):
             return False
         self._start, self._rival, self.running = loss, race.left, True
+        self._budget = TRIAL_SHARE * race.spent(IN_PLACE)
         return True
 
     def paid(self, cost: float) -> None:
@@ -493,13 +497,13 @@ class SweepTrial:
         """Return whether sweeps go on: during the trial, and after it if they are predicted to end sooner."""
         if last is None or self._passes == TRIAL_PASSES:
             return False
-        if self._passes == 0:
+        if self.running and self._passes <= 0 and self._cost >= self._budget:
             known = 0.0 < last.policy_loss < self._start
             fell = math.log(self._start / last.policy_loss) if known else 0.0
             to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
             self._won = fell > 0.0 and self._cost * to_go / fell < self._rival
             self.running = False
-        return self._won or self._passes > 0
+        return self._won or self.running
 
 
 class Race:

@@ -113,7 +113,14 @@ def improve_in_place(mdp: MDP, values: FloatArray, policy: IntArray, rounds: int
 
 
 def iterate_in_place(
-    mdp: MDP, values: FloatArray, policy: IntArray, tolerance: float, partial_span: float, max_work: int = MAX_WORK
+    mdp: MDP,
+    values: FloatArray,
+    policy: IntArray,
+    tolerance: float,
+    partial_span: float,
+    max_work: int = MAX_WORK,
+    *,
+    from_scratch: bool = True,
 ) -> Improved:
     """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
 
@@ -124,6 +131,7 @@ def iterate_in_place(
         tolerance: on the policy's loss.
         partial_span: span of the last full backup's change.
         max_work: states swept and pairs backed up after which to return.
+        from_scratch: whether the policy has not been improved before, so that it changes a lot at first.
     """
     values, policy = values.copy(), policy.copy()
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
@@ -138,7 +146,7 @@ def iterate_in_place(
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, good, residual = _run_rounds(
-        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work
+        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work, from_scratch
     )
     last_backup = Backup(best, action, shared, Residual(*residual)) if good else None
     return Improved(values, policy, rounds, swept, backups, last_backup)
@@ -362,8 +370,9 @@ def _run_rounds(
     partial_span: float,
     goal: Goal,
     max_work: int,
+    settling: bool,
 ) -> tuple[int, int, int, bool, tuple[float, float, float, float, float]]:
-    """Improve values and policy in place, round by round; see the module.
+    """Improve values and policy in place, round by round; see the module. `settling`: many actions change at first.
 
     Returns (rounds, states swept, backups, whether a full backup found the values good enough, its residual).
     """
@@ -385,7 +394,7 @@ def _run_rounds(
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     mark, rounds, swept, backups = 0, 0, 0, 0
     different = num_states
-    settling = True
+    max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
     shared_expectations(model, v, shared)
     while True:
         if settling:

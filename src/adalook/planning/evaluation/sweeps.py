@@ -119,7 +119,9 @@ def sweep_relaxed(
         values, spare = (spare, values) if count % 2 else (values, spare)
         _, low, high, _ = many(rows, shared, values, spare, 1, 0.0, NO_RELAXATION)
         values, spare = spare, values
-        values += rows.discount / (1.0 - rows.discount) * 0.5 * (low + high)
+        common = low if low > 0 else high if high < 0 else 0.0
+        if span_tol >= 0.0 and common != 0.0:
+            values += rows.discount / (1.0 - rows.discount) * common
         rate = ((high - low) / span) ** (1.0 / (count + 1)) if 0.0 < span < math.inf else 0.0
         total, span = total + count + 1, high - low
         if span <= span_tol or total >= max_sweeps:
