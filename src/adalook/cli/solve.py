@@ -61,6 +61,15 @@ class SolveCommand:
     """Print one JSON object instead of a summary; of models of up to 10,000 states it has policy and values."""
     csv: Annotated[Path | None, optional(Path, "FILE")] = None
     """Write state, action, value and certified bounds of every state into this file."""
+    shards: Annotated[int | None, optional(int, "N")] = None
+    """Cut the model into so many shards, contiguous ranges of states, and solve it in rounds in which only values on
+    their boundaries travel. --out then gets values and policy shard by shard, and --checkpoint names a directory."""
+    engine: Annotated[str, tyro.conf.arg(metavar="ENGINE")] = "local"
+    """Where shards are: local, in this process; processes; or ray. The answer is the same, to the bit."""
+    actors: Annotated[int | None, optional(int, "N")] = None
+    """Processes or Ray actors that hold the shards."""
+    address: Annotated[str | None, optional(str, "ADDRESS")] = None
+    """Of a running Ray cluster, such as HOST:6379; without it --engine ray starts one here."""
     progress: bool = True
     """Show a live line while solving, if standard error is a terminal."""
 
@@ -76,6 +85,12 @@ class SolveCommand:
         if self.method == "help":
             _print_methods()
             return DONE
+        if self.shards is not None:
+            from adalook.cli.sharded import solve_sharded
+
+            return solve_sharded(self)
+        if self.engine != "local" or self.actors is not None or self.address is not None:
+            raise ArgumentError("only shards can be given to an engine", remedy="add --shards N")
         if self.report and self.out is None:
             raise ArgumentError("--report needs a place", remedy="add --out DIR")
         mdp = build_model(self.source, self.discount, self.mmap)

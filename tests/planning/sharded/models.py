@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,21 @@ def slippery_grid(side: int, shards: Any, discount: float = 0.95) -> al.ShardedM
 def whole_grid(side: int, discount: float = 0.95) -> al.MDP:
     """The same grid in one piece."""
     return al.MDP.from_function(partial(slippery, side=side), side * side, 4, discount)
+
+
+def rounds_saved(checkpoint: Path) -> int:
+    """Rounds after which the last checkpoint in a directory was written."""
+    return max((int(path.name.partition("-")[2]) for path in checkpoint.glob("state-*")), default=0)
+
+
+SLOWLY = """
+import time
+from adalook.planning.sharded.rounds import Rounds
+
+run_round = Rounds.run_round
+Rounds.run_round = lambda self: (time.sleep(0.3), run_round(self))
+"""
+"""Begin of a script whose rounds leave time to kill something in between."""
 
 
 def jumping(states: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ from tests.processes import child, wait_until
 
 
 def processes(count: int) -> Any:
-    return count
+    return al.LocalProcesses(actors=count)
 
 
 def assert_same(one: al.ShardedSolution, other: al.ShardedSolution) -> None:
@@ -130,10 +130,11 @@ def test_a_checkpoint_of_another_solve_is_refused(tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
+import adalook as al
 from tests.planning.sharded import models
 
 if __name__ == "__main__":
-    engine = 2
+    engine = al.LocalProcesses(actors=2)
     model = models.slippery_grid(16, 3)
     model.solve(engine=engine, checkpoint=sys.argv[1], checkpoint_seconds=0.0, out=sys.argv[2])
 """
@@ -142,13 +143,13 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_the_driver_killed_at_any_round_goes_on(tmp_path: Path, expected: al.ShardedSolution) -> None:
     script = tmp_path / "solve.py"
-    script.write_text(SCRIPT)
+    script.write_text(models.SLOWLY + SCRIPT)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     for wanted in (1, 4, 8):
         place, out = tmp_path / f"checkpoint-{wanted}", tmp_path / f"out-{wanted}"
         command = [sys.executable, str(script), str(place), str(out)]
         with child(command, env=environment) as process:
-            assert wait_until(lambda place=place, wanted=wanted: (place / f"state-{wanted}").exists(), 120.0)
+            assert wait_until(lambda place=place, wanted=wanted: models.rounds_saved(place) >= wanted, 300.0)
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         assert not (out / "sharded.json").exists()

@@ -169,7 +169,8 @@ class FileSource:
                 f"{self.path} has changed", expected=(self.num_states, self.num_actions), got=model.codes.shape
             )
         here = slice(states.start, states.stop)
-        given = np.array(model.codes[here], np.int64)
+        kind = np.promote_types(model.codes.dtype, index_type(self.num_states + self.num_shared))
+        given: IntArray = np.array(model.codes[here], kind)
         num_rows, first = len(model.indptr) - 1, states.start
         offered = given != NOT_OFFERED
         rewards = checks.checked_rewards(model.rewards[here], offered, first).astype(np.float64, copy=False)
@@ -240,19 +241,18 @@ def localised(block: Block, states: range) -> tuple[IntArray, IntArray, Rows]:
     """
     codes, rows = block.codes, block.rows
     first, last = states.start, states.stop
-    certain = codes[codes >= 0]
-    outside = [part[(part < first) | (part >= last)] for part in (certain, rows.indices)]
-    del certain
+    outside = [codes[(codes >= last) | ((codes >= 0) & (codes < first))]]
+    outside.append(rows.indices[(rows.indices < first) | (rows.indices >= last)])
     halo = np.unique(np.concatenate(outside)).astype(np.int64)
     before = int(np.searchsorted(halo, first))
     kind = index_type(max(len(states) + len(halo), len(rows.indices), codes.size))
 
     def local(numbers: IntArray) -> IntArray:
-        result = np.searchsorted(halo, numbers).astype(kind)
-        inside = (numbers >= first) & (numbers < last)
-        result[inside] = numbers[inside] - (first - before)
-        result[numbers >= last] += len(states)
-        return result
+        result: IntArray = numbers - (first - before)
+        outside = np.flatnonzero((numbers < first) | (numbers >= last))
+        others = numbers[outside]
+        result[outside] = np.searchsorted(halo, others) + np.where(others >= last, len(states), 0)
+        return result.astype(kind, copy=False)
 
     new = codes.astype(kind)
     is_next = new >= 0

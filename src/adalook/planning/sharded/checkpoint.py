@@ -30,7 +30,7 @@ FILE = "checkpoint.npz"
 VERSION = 1
 INTERVAL_SECONDS = 60.0
 SHARE = 0.05
-"""Writing may take at most this share of the time."""
+"""Writing may take at most this share of the time, unless it is asked for after every round."""
 STATUSES = tuple(Status)
 
 
@@ -52,7 +52,8 @@ class RoundsCheckpoint:
 
     def due(self) -> bool:
         """Return whether it is time to write."""
-        return perf_counter() - self._last >= max(self._interval, self._cost / SHARE)
+        pause = max(self._interval, self._cost / SHARE) if self._interval else 0.0
+        return perf_counter() - self._last >= pause
 
     def write(self, rounds: Rounds) -> None:
         """Write the shards, then what belongs to them; then forget what is older."""

@@ -16,22 +16,21 @@ import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from adalook._validation import integer
-from adalook.errors import AdalookError, ArgumentError
+from adalook.errors import AdalookError, ArgumentError, EngineError
 from adalook.planning import threads
 from adalook.planning.sharded.blocks import BlockSource
 from adalook.planning.sharded.shard import Shard
 
 CLOSING_SECONDS = 5.0
 WATCH_SECONDS = 1.0
-MOST_ACTORS = 4096
 
 
-class ShardError(AdalookError, RuntimeError):
+class ShardError(EngineError):
     """The processes or machines that hold shards failed."""
 
 
@@ -246,8 +245,43 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+class RayEngineSettings(Protocol):
+    """The settings of `al.Ray` that matter for shards."""
+
+    @property
+    def actors(self) -> int:
+        """Most actors that there may be."""
+
+    @property
+    def address(self) -> str | None:
+        """Of a cluster; None starts a Ray here."""
+
+    @property
+    def cpus_per_actor(self) -> float:
+        """Cores that a cluster sets aside for each actor."""
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long another actor may take to start."""
+
+
 def open_hosts(engine: Any, source: BlockSource, edges: Sequence[int]) -> Hosts:
-    """Return the hosts that an engine stands for: None for this process, or a number of processes."""
-    if engine is None:
+    """Return the hosts that an engine stands for: None or `al.InProcess()`, `al.LocalProcesses(2)`, `al.Ray(2)`.
+
+    Engines belong to learning, which stands on planning; here they are known by their settings.
+    """
+    if engine is not None and (isinstance(engine, type) or not is_dataclass(engine)):
+        raise ArgumentError(
+            "this is no engine", expected="al.LocalProcesses(actors=2), al.Ray(actors=2) or None", got=repr(engine)
+        )
+    if getattr(engine, "asynchronous", False):
+        raise ArgumentError("shards are solved in rounds", expected="asynchronous=False", got=repr(engine))
+    actors = getattr(engine, "actors", None)
+    if actors is None:
         return InProcessHosts(source, edges)
-    return ProcessHosts(source, edges, integer(1, MOST_ACTORS).validate("engine", engine))
+    if hasattr(engine, "address"):
+        from adalook.planning.sharded.ray_hosts import RayHosts
+
+        settings: Any = engine
+        return RayHosts(source, edges, settings)
+    return ProcessHosts(source, edges, actors)

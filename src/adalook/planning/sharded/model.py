@@ -142,16 +142,16 @@ class ShardedMDP:
         """Solve the model in rounds; the answer is the same, to the bit, on every engine and after any death.
 
         Args:
-            engine: None for this process, one shard after the other; or a number of processes on this machine. More
-                processes than shards have nothing to do.
+            engine: None for this process, one shard after the other; `al.LocalProcesses(actors=2)`; `al.Ray(actors=2)`,
+                with an address for a cluster. There are never more actors than shards.
             tolerance: absolute, on the certified `policy_loss`, above 0.
             max_rounds: reaching it gives Status.ITERATION_LIMIT.
             max_seconds: checked between rounds; reaching it gives Status.TIME_LIMIT.
             out: a directory for values and policy, written shard by shard; without it they are kept in memory.
             checkpoint: a directory to go on from if this process is killed; removed when the solve has converged.
-            checkpoint_seconds: least time between two checkpoints.
+            checkpoint_seconds: least time between two checkpoints; 0 writes one after every round.
 
-        A process that dies is replaced, built again and told what it had been told; nothing is lost.
+        An actor that dies is replaced, built again and told what it had been told; nothing is lost.
         Ctrl-C ends with the best answer so far, certified, and Status.INTERRUPTED, after the round.
         """
         began = perf_counter()
@@ -203,6 +203,7 @@ class ShardedMDP:
             trace=tuple(rounds.trace),
             restarts=restarts,
             seconds=rounds.seconds,
+            build_seconds=rounds.build_seconds,
             directory=directory,
         )
         if directory is not None:

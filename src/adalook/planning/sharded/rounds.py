@@ -151,6 +151,7 @@ class Rounds:
         shards = range(len(edges) - 1)
         facts: list[ShardFacts] = list(self._ask({k: Request("build") for k in shards}).values())
         self.facts = facts
+        self.build_seconds = self.seconds
         self.bounds = ModelBounds.of(facts, source.discount)
         self.boundary = Boundary.of(facts, source.num_states, source.num_shared)
         self._boundary = self.boundary

@@ -86,6 +86,8 @@ class ShardedSolution:
     restarts: int
     """Processes or actors that died and were replaced."""
     seconds: float
+    build_seconds: float
+    """How much of `seconds` went by until all shards were built."""
     directory: Path | None = None
     """Where the shards are, if they are on disk."""
 
@@ -206,6 +208,7 @@ def write_summary(solution: ShardedSolution, directory: Path) -> Path:
         "tolerance": solution.tolerance,
         "restarts": solution.restarts,
         "seconds": solution.seconds,
+        "build_seconds": solution.build_seconds,
         "trace": [list(item) for item in solution.trace],
     }
     path = directory / FILE
@@ -243,6 +246,7 @@ def read_solution(directory: Path) -> ShardedSolution:
             tuple(ShardRound(*item) for item in about["trace"]),
             int(about["restarts"]),
             float(about["seconds"]),
+            float(about["build_seconds"]),
             directory,
         )
     except (KeyError, TypeError, ValueError) as error:
