@@ -12,14 +12,18 @@ from tests.learning.runs.rounds import round_of
 def test_statistics_add_up_and_start_over() -> None:
     statistics = ProgressStatistics()
     statistics.add(round_of(8))
-    summary = statistics.summarize(round_of(8))
+    summary = statistics.summarize()
+    assert summary is not None
     assert (summary.episodes, summary.mean_score, summary.mean_episode_steps) == (1, 3.0, 10.0)
     assert (summary.updates, summary.loss, summary.mean_value) == (2, 1.0, 1.5)
     assert summary.depths == {1: 1, 2: 1}
     assert summary.distances[1] == pytest.approx((0.3, 0.5, 0.7))
     assert summary.merged_share == 0.25
-    empty = statistics.summarize(round_of(16))
-    assert (empty.episodes, empty.mean_score, empty.loss, empty.merged_share) == (0, None, None, None)
+    assert statistics.summarize() is None
+    statistics.add(round_of(16, episodes=[], updates=[], decisions=[]))
+    empty = statistics.summarize()
+    assert empty is not None
+    assert (empty.step, empty.episodes, empty.mean_score, empty.loss, empty.merged_share) == (16, 0, None, None, None)
 
 
 def test_statistics_go_on_from_their_state() -> None:
@@ -28,4 +32,4 @@ def test_statistics_go_on_from_their_state() -> None:
     second.load_state(deserialize(serialize(first.state())))
     first.add(round_of(16))
     second.add(round_of(16))
-    assert first.summarize(round_of(16)) == second.summarize(round_of(16))
+    assert first.summarize() == second.summarize()

@@ -130,6 +130,18 @@ def test_what_was_logged_after_the_checkpoint_is_cut_off(tmp_path: Path) -> None
     assert log.read_bytes() == kept
 
 
+def test_a_run_that_is_resumed_at_its_end_keeps_its_last_report(tmp_path: Path) -> None:
+    """It may have been killed between its last checkpoint and the report and evaluation that follow it."""
+    start_run(tmp_path / "run", agent_of("dqn0"))
+    resume_run(tmp_path / "run", steps=210, options=OPTIONS)
+    log = tmp_path / "run" / "log.jsonl"
+    whole = log.read_bytes()
+    assert b'"kind": "progress", "step": 21' in whole
+    log.write_bytes(b"".join(line for line in whole.splitlines(keepends=True) if b'"step": 21' not in line))
+    resume_run(tmp_path / "run", steps=210, options=OPTIONS)
+    assert log.read_bytes() == whole
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "adalook", "train", BREAKOUT, "--agent", "dqn", "--steps", "100000000"]

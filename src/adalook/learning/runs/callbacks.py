@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,12 +70,9 @@ class ProgressCallback:
     def __init__(self, loggers: Sequence[Logger], period_steps: int, first_step: int = 0) -> None:
         self._loggers, self._schedule = loggers, EverySteps(period_steps, first_step)
         self._statistics = ProgressStatistics()
-        self._unreported: Round | None = None
-        """The last round, if it is in no summary yet."""
 
     def __call__(self, done: Round) -> None:
         self._statistics.add(done)
-        self._unreported = done
         for episode in done.episodes:
             for logger in self._loggers:
                 logger.episode(done.step, episode, done.phase)
@@ -86,9 +84,8 @@ class ProgressCallback:
 
     def at_end(self) -> None:
         """Log statistics of the rounds that are in no summary yet, if there are any."""
-        if self._unreported is not None:
-            summary = self._statistics.summarize(self._unreported)
-            self._unreported = None
+        summary = self._statistics.summarize()
+        if summary is not None:
             for logger in self._loggers:
                 logger.progress(summary)
 
@@ -97,7 +94,7 @@ class ProgressCallback:
 
     def load_state(self, state: dict[str, Any]) -> None:
         self._statistics.load_state(state["statistics"])
-        self._schedule.last_step = state["last_step"]
+        self._schedule.last_step = index(state["last_step"])
 
 
 EVALUATION_SEEDS = 1_000_000
@@ -169,8 +166,8 @@ class EvaluationCallback:
         return {"best_score": self.best_score, "last_step": self._schedule.last_step}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.best_score = state["best_score"]
-        self._schedule.last_step = state["last_step"]
+        self.best_score = None if state["best_score"] is None else float(state["best_score"])
+        self._schedule.last_step = index(state["last_step"])
 
 
 class CheckpointCallback:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,10 @@ class ProgressSummary:
 
 
 class ProgressStatistics:
-    """Sums over rounds; `summarize` returns their statistics and starts over."""
+    """Sums over rounds; `summarize` returns their statistics and starts over.
+
+    They are part of checkpoints, so that a run that is killed after its last one still ends with a summary.
+    """
 
     def __init__(self) -> None:
         self._clear()
@@ -75,9 +79,12 @@ class ProgressStatistics:
         self._distances: dict[int, list[float]] = {}
         self._nodes = self._tree_nodes = 0
         self._staleness: list[int] = []
+        self._newest: tuple[int, float, str, float] | None = None
+        """Step, seconds, phase and ε of the newest round; None: there is none since the last summary."""
 
     def add(self, done: Round) -> None:
         """Add a round."""
+        self._newest = done.step, done.seconds, done.phase, done.epsilon
         self._staleness.append(done.staleness)
         for episode in done.episodes:
             self._scores.append(episode.score)
@@ -92,13 +99,16 @@ class ProgressStatistics:
             for depth, distance in decision.distances.items():
                 self._distances.setdefault(depth, []).append(distance)
 
-    def summarize(self, last: Round) -> ProgressSummary:
-        """Return the statistics of the rounds since the last call; `last` is the newest of them."""
+    def summarize(self) -> ProgressSummary | None:
+        """Return the statistics of the rounds since the last call; None if there were none."""
+        if self._newest is None:
+            return None
+        step, seconds, phase, epsilon = self._newest
         summary = ProgressSummary(
-            step=last.step,
-            seconds=last.seconds,
-            phase=last.phase,
-            epsilon=last.epsilon,
+            step=step,
+            seconds=seconds,
+            phase=phase,
+            epsilon=epsilon,
             episodes=len(self._scores),
             mean_score=_mean(self._scores),
             mean_episode_steps=_mean(self._lengths),
@@ -128,16 +138,25 @@ class ProgressStatistics:
             "nodes": self._nodes,
             "tree_nodes": self._tree_nodes,
             "staleness": list(self._staleness),
+            "newest": self._newest,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
-        self._scores, self._lengths = list(state["scores"]), list(state["lengths"])
-        self._losses, self._values = list(state["losses"]), list(state["values"])
-        self._depths = Counter(state["depths"])
-        self._distances = {depth: list(measured) for depth, measured in state["distances"].items()}
-        self._nodes, self._tree_nodes = state["nodes"], state["tree_nodes"]
-        self._staleness = list(state.get("staleness", ()))
+        self._scores, self._losses, self._values = (_floats(state[name]) for name in ("scores", "losses", "values"))
+        self._lengths = [index(length) for length in state["lengths"]]
+        self._depths = Counter({index(depth): index(count) for depth, count in state["depths"].items()})
+        self._distances = {index(depth): _floats(measured) for depth, measured in state["distances"].items()}
+        self._nodes, self._tree_nodes = index(state["nodes"]), index(state["tree_nodes"])
+        self._staleness = [index(rounds) for rounds in state.get("staleness", ())]
+        self._newest = None
+        if state.get("newest") is not None:  # checkpoints of before did without
+            step, seconds, phase, epsilon = state["newest"]
+            self._newest = index(step), float(seconds), str(phase), float(epsilon)
+
+
+def _floats(numbers: list[Any]) -> list[float]:
+    return [float(number) for number in numbers]
 
 
 def _mean(numbers: list[Any]) -> float | None:
