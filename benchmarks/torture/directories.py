@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import os
 import shutil
 import sys
@@ -18,7 +20,7 @@ import adalook as al
 from adalook.learning.runs.directory import RunDirectory, load_newest, read_run_config, write_run_config
 from adalook.learning.runs.loggers import JsonlLogger, TensorBoardLogger
 from adalook.learning.runs.options import RunOptions, read_options, write_options
-from adalook.learning.runs.run import load_agent, resume_run
+from adalook.learning.runs.run import load_agent, resume_run, start_run
 from adalook.storage.serializer import Segment
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, Row, Scale, attempt
 
@@ -27,6 +29,8 @@ BAD = frozenset({FOREIGN, HANG, MEMORY, ESCAPED, IMPORTED, DIFFERENT})
 FILES = ("config.json", "options.json", "lock", "log.jsonl", "clock.jsonl", "segments", "checkpoints", "tensorboard")
 ROUNDS = 10
 """Of all directories, in the full torture."""
+FORGED = 2_000
+"""Checkpoints with a value changed, in the full torture."""
 
 
 SMALL_STATE = {"agent": {"kind": "dqn", "weights": np.arange(9.0)}, "full": Segment(np.arange(50))}
@@ -122,7 +126,51 @@ def rows(scale: Scale) -> list[Row]:
                     outcome, said = attempt(lambda use=use, place=place: use(place))
                     code.add(IMPORTED if (base / "ran").exists() else outcome, f"{env}: {said}")
             sys.path.remove(str(base))
-    return [links, code, _swapped(scale)]
+    return [links, code, _swapped(scale), _forged_states(scale)]
+
+
+NASTY_VALUES: tuple[Any, ...] = (
+    *(None, True, -1, 0, 2**40, 10**30, -(2**70), 0.5, math.nan, math.inf, "x", b"x", [], {}, [[1]], {"a": 1}),
+    *(np.zeros(0), np.full(3, math.nan), np.zeros((2, 2, 2)), np.arange(5), np.array(5), np.zeros(3, bool)),
+)
+
+
+def _forged_states(scale: Scale) -> Row:
+    """Put another value into a checkpoint, with digests that fit: refused, or trained from as if it were meant."""
+    row = Row(
+        "run directories", "forged states of checkpoints", frozenset({FOREIGN, HANG, MEMORY}), "may be trained from"
+    )
+    rng = np.random.default_rng([scale.seed, 6])
+    options = RunOptions(tensorboard=False, progress=False, evaluation_episodes=1, report_period_steps=20)
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sound, place = Path(name) / "sound", Path(name) / "forged"
+        settings = {"learning_starts_steps": 16, "buffer_transitions": 200, "ranked_transitions": 4}
+        start_run(sound, al.QLDQN("zoo:chain?n=5", seed=1, **settings))
+        resume_run(sound, steps=40, options=options)
+        saved = load_newest(sound)
+        assert saved is not None
+        for _ in range(scale.count(FORGED)):
+            state = copy.deepcopy(saved.state)
+            node, key = _places(state)[int(rng.integers(len(_places(state))))]
+            value = NASTY_VALUES[int(rng.integers(len(NASTY_VALUES)))]
+            if isinstance(node, dict) and rng.random() < 0.2:
+                del node[key]
+            else:
+                node[key] = value
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(sound, place)
+            with RunDirectory(place) as run:
+                run.save(41, state)
+            outcome, said = attempt(lambda: resume_run(place, steps=64))
+            row.add(outcome, f"{key} is {value!r}: {said}")
+    return row
+
+
+def _places(state: Any) -> list[tuple[Any, Any]]:
+    """Return every (container, key) of nested dicts and lists."""
+    keys = state if isinstance(state, dict) else range(len(state)) if isinstance(state, list) else ()
+    return [place for key in keys for place in ((state, key), *_places(state[key]))]
 
 
 def _swapped(scale: Scale) -> Row:

@@ -20,8 +20,12 @@ from benchmarks.torture.outcome import Row, Scale
 
 BAD = frozenset({"failed", "hang", "traceback", "another answer"})
 SOLVE = [sys.executable, "-m", "adalook", "solve", "zoo:maze?size=8&seed=1", "--json"]
+TRAIN = [sys.executable, "-m", "adalook", "train", "zoo:chain?n=5", "--steps", "64", "--evaluation-episodes", "1"]
+TRAIN += ["--out"]
 NOBODY = 65534
 """The user without rights, as most systems number it."""
+READS_ALL = "dac_read_search"
+"""The capability to read whatever there is: Python may lie in a home that others cannot enter."""
 
 
 @dataclass
@@ -33,11 +37,12 @@ class Surroundings:
     variables: dict[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
     prepare: Callable[[], None] | None = None
-    user: int | None = None
     codes: tuple[int, ...] = (0,)
     silent: bool = False
     """Whether nothing can be read from it."""
     bytes_name: bytes | None = None
+    trains: bool = False
+    """Whether training is tried here, too."""
 
 
 def _limit(kind: int, amount: int) -> Callable[[], None]:
@@ -61,7 +66,7 @@ def surroundings(place: Path, package: Path) -> list[Surroundings]:
     text = Surroundings
     found = [
         text("as it is"),
-        text("no HOME", without=("HOME",)),
+        text("no HOME", without=("HOME",), trains=True),
         text("HOME that does not exist", variables={"HOME": "/nowhere"}),
         text("no TERM", without=("TERM",)),
         text("dumb terminal", variables={"TERM": "dumb"}),
@@ -69,7 +74,7 @@ def surroundings(place: Path, package: Path) -> list[Surroundings]:
         text(
             "POSIX locale, no UTF-8 mode", variables={"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         ),
-        text("ASCII output", variables={"PYTHONIOENCODING": "ascii"}),
+        text("ASCII output", variables={"PYTHONIOENCODING": "ascii"}, trains=True),
         text("no PATH", without=("PATH",)),
         text("TMPDIR that does not exist", variables={"TMPDIR": "/nowhere"}),
         text("Python -O", command=[sys.executable, "-OO", *SOLVE[1:]]),
@@ -79,13 +84,13 @@ def surroundings(place: Path, package: Path) -> list[Surroundings]:
         text("one thread of ours", variables={"ADALOOK_THREADS": "1"}),
         text("many threads of ours", variables={"ADALOOK_THREADS": "16"}),
         text("one thread of BLAS", variables={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}),
-        text("one core", prepare=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})),
+        text("one core", prepare=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), trains=True),
         text("stdin closed", prepare=_close(0)),
         text("stdout closed", prepare=_close(1), silent=True),
         text("stderr closed", prepare=_close(2)),
         text("stdout and stderr closed", prepare=_close(1, 2), silent=True),
-        text("everything closed", prepare=_close(0, 1, 2), silent=True),
-        text("SIGINT ignored", prepare=_ignore(signal.SIGINT)),
+        text("everything closed", prepare=_close(0, 1, 2), silent=True, trains=True),
+        text("SIGINT ignored", prepare=_ignore(signal.SIGINT), trains=True),
         text("SIGINT, SIGTERM and SIGHUP ignored", prepare=_ignore(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)),
         text("SIGPIPE as in C", prepare=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL) and None),
         text("32 open files", prepare=_limit(resource.RLIMIT_NOFILE, 32)),
@@ -104,14 +109,20 @@ def surroundings(place: Path, package: Path) -> list[Surroundings]:
         text("names that are no UTF-8, with a page", command=[*SOLVE, "--report", "--out"], bytes_name=odd + b"2"),
         text("a very long path", command=[*SOLVE, "--out", str(place / ("x" * 200) / ("y" * 200))]),
     ]
-    if os.getuid() == 0:
+    if os.getuid() == 0 and shutil.which("setpriv"):
         other = {"PYTHONPATH": os.pathsep.join([str(package), str(ROOT)])}
         found += [
-            text("another user, package read-only, no HOME", variables=other, without=("HOME",), user=NOBODY),
-            text("another user, HOME read-only", variables=other | {"HOME": str(home)}, user=NOBODY),
-            text("another user, nowhere to write", variables=other | {"HOME": "/", "TMPDIR": "/proc"}, user=NOBODY),
+            text("another user, package read-only, no HOME", as_nobody(SOLVE), other, without=("HOME",)),
+            text("another user, HOME read-only", as_nobody(SOLVE), other | {"HOME": str(home)}),
+            text("another user, nowhere to write", as_nobody(SOLVE), other | {"HOME": "/", "TMPDIR": "/proc"}),
         ]
     return found
+
+
+def as_nobody(command: list[str]) -> list[str]:
+    """Return a command that runs as a user who may read everything and write nothing of others."""
+    who = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return ["setpriv", *who, f"--inh-caps=+{READS_ALL}", f"--ambient-caps=+{READS_ALL}", *command]
 
 
 def _quoted(word: str) -> str:
@@ -124,49 +135,75 @@ def _answer(text: str) -> Any:
     return {key: about[key] for key in ("status", "iterations", "policy_loss", "value_range", "model", "queries")}
 
 
+def _run(about: Surroundings, command: list[Any]) -> subprocess.CompletedProcess[bytes]:
+    variables = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])} | about.variables
+    environment = {key: value for key, value in (os.environ | variables).items() if key not in about.without}
+    return subprocess.run(command, env=environment, capture_output=True, timeout=600, cwd="/", preexec_fn=about.prepare)
+
+
+def _verdict(about: Surroundings, done: subprocess.CompletedProcess[bytes]) -> tuple[str, str] | None:
+    """Return what went wrong; None: nothing."""
+    errors = done.stderr.decode(errors="replace")
+    if "Traceback" in errors:
+        return "traceback", f"{about.name}: {errors[-300:]}"
+    if done.returncode not in about.codes:
+        return "failed", f"{about.name}: exit code {done.returncode}, {errors[-300:]}"
+    return None
+
+
 def rows(scale: Scale) -> list[Row]:
-    """Solve the same model everywhere: the same answer, or a clear refusal where there is none to give."""
-    row = Row("environments", "adalook solve", BAD, "one answer, everywhere")
+    """Solve the same model and train the same agent everywhere."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         place.chmod(0o755)
         package = place / "package"
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
         every = surroundings(place, package)
-        wanted: Any = None
-        for about in every[:: max(1, round(1 / scale.factor))]:
-            variables = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])} | about.variables
-            environment = {key: value for key, value in (os.environ | variables).items() if key not in about.without}
-            command: list[Any] = list(about.command)
-            if about.bytes_name is not None:
-                command.append(about.bytes_name)
-            try:
-                done = subprocess.run(
-                    command,
-                    env=environment,
-                    capture_output=True,
-                    timeout=400,
-                    cwd="/",
-                    preexec_fn=about.prepare,
-                    user=about.user,
-                )
-            except subprocess.TimeoutExpired:
-                row.add("hang", about.name)
-                continue
-            except PermissionError:
-                row.add("not tried: that user may not run this Python", about.name)
-                continue
-            errors = done.stderr.decode(errors="replace")
-            if "Traceback" in errors:
-                row.add("traceback", f"{about.name}: {errors[-300:]}")
-            elif done.returncode not in about.codes:
-                row.add("failed", f"{about.name}: exit code {done.returncode}, {errors[-300:]}")
-            elif about.silent:
-                row.add("ended well")
-            else:
-                answer = _answer(done.stdout.decode(errors="replace"))
-                wanted = answer if wanted is None else wanted
-                row.add("the same answer" if answer == wanted else "another answer", f"{about.name}: {answer}")
-        home = place / "home"
-        home.chmod(0o755)
-    return [row]
+        step = max(1, round(1 / scale.factor))
+        result = [_solving(every[::step]), _training([about for about in every if about.trains][::step], place)]
+        (place / "home").chmod(0o755)
+    return result
+
+
+def _solving(every: list[Surroundings]) -> Row:
+    """Solve the same model: the same answer, or a clear refusal where there is none to give."""
+    row = Row("environments", "adalook solve", BAD, "one answer, everywhere")
+    wanted: Any = None
+    for about in every:
+        command: list[Any] = list(about.command)
+        if about.bytes_name is not None:
+            command.append(about.bytes_name)
+        try:
+            done = _run(about, command)
+        except subprocess.TimeoutExpired:
+            row.add("hang", about.name)
+            continue
+        wrong = _verdict(about, done)
+        if wrong is not None:
+            row.add(*wrong)
+        elif about.silent:
+            row.add("ended well")
+        else:
+            answer = _answer(done.stdout.decode(errors="replace"))
+            wanted = answer if wanted is None else wanted
+            row.add("the same answer" if answer == wanted else "another answer", f"{about.name}: {answer}")
+    return row
+
+
+def _training(every: list[Surroundings], place: Path) -> Row:
+    """Train the same agent: the same log, to the byte."""
+    row = Row("environments", "adalook train", BAD, "one log, everywhere")
+    wanted: bytes | None = None
+    for number, about in enumerate([Surroundings("as it is"), *every]):
+        out = place / f"run-{number}"
+        try:
+            wrong = _verdict(about, _run(about, [*TRAIN, str(out)]))
+        except subprocess.TimeoutExpired:
+            wrong = "hang", about.name
+        if wrong is not None:
+            row.add(*wrong)
+            continue
+        log = (out / "log.jsonl").read_bytes()
+        wanted = log if wanted is None else wanted
+        row.add("the same answer" if log == wanted else "another answer", about.name)
+    return row

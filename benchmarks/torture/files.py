@@ -90,7 +90,11 @@ def forged(content: bytes, rng: np.random.Generator) -> bytes:
         del node[key]
     else:
         node[key] = value
-    if "body" in document and "sha256" in document:
+    if "run_config" in document:
+        card = {name: part for name, part in document.items() if name != "sha256"}
+        text = json.dumps(card, sort_keys=True, separators=(",", ":"))
+        document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    elif "body" in document and "sha256" in document:
         body = json.dumps(document["body"], sort_keys=True, separators=(",", ":")).encode()
         document["sha256"] = hashlib.sha256(body).hexdigest()
     elif DIGEST in document:
@@ -178,6 +182,18 @@ def kinds(place: Path) -> list[Kind]:
         ("segment of a replay buffer", segment),
     ):
         found.append(Kind(name, path, saved_state, state_meaning, forge=path.name == "manifest.json"))
+    exported = place / "exported"
+    agent = al.DQN("zoo:chain?n=5", seed=1)
+    agent.export(exported, score=1.5)
+
+    def weights(loaded: Any) -> bytes:
+        return serialize(loaded.policy_state())
+
+    for name in ("agent.json", "policy.safetensors"):
+        path = exported / name
+        found.append(
+            Kind(f"{name} of an agent", path, lambda: al.DQN.load(exported), weights, forge=name.endswith("json"))
+        )
     lines = [json.dumps({"kind": "progress", "step": step, "loss": 0.5}) for step in range(20)]
     log = place / "log.jsonl"
     log.write_text("\n".join(lines) + "\n")

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import adalook as al
-from adalook.search import Budget, FixedDepth, search
+from adalook.search import Budget, FixedDepth, QuantileDepth, RecentDistances, Root, make_expander, search
 from benchmarks.results import ROOT
+from benchmarks.torture import commands
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, Row, Scale, attempt
 
 BAD = frozenset({DIFFERENT, FOREIGN, HANG, MEMORY})
@@ -130,12 +131,62 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
             ),
             set(),
         ),
+        "MDP state_names": (lambda x: al.MDP(R, NEXT, 0.9, state_names=x), {"a generator"}),
+        "MDP action_names": (
+            lambda x: al.MDP(R, NEXT, 0.9, action_names=x),
+            {"a list of text", "a ragged list", "a generator"},
+        ),
+        "from_function num_states": (lambda x: al.MDP.from_function(_answer, x, 2, 0.9), set()),
+        "from_function num_actions": (lambda x: al.MDP.from_function(_answer, 3, x, 0.9), set()),
+        "from_function result": (lambda x: al.MDP.from_function(lambda states: x, 3, 2, 0.9), set()),
+        "from_table": (lambda x: al.MDP.from_table(x, 0.9), set()),
+        "from_table probability": (lambda x: al.MDP.from_table({0: {0: [(x, 0, 0.0, False)]}}, 0.9), set()),
+        "from_table next state": (lambda x: al.MDP.from_table({0: {0: [(1.0, x, 0.0, False)]}}, 0.9), set()),
+        "from_table reward": (lambda x: al.MDP.from_table({0: {0: [(1.0, 0, x, False)]}}, 0.9), {"-1"}),
+        "from_table terminated": (lambda x: al.MDP.from_table({0: {0: [(1.0, 0, 0.0, x)]}}, 0.9), set()),
+        "MDP.simulate policy": (lambda x: MODEL.simulate(x, 3), set()),
+        "MDP.simulate steps": (lambda x: MODEL.simulate([0, 0, 0], x), set()),
+        "MDP.simulate episodes": (lambda x: MODEL.simulate([0, 0, 0], 3, episodes=x), set()),
+        "MDP.transition_row": (lambda x: MODEL.transition_row(x, 0), set()),
+        "solve initial_values": (lambda x: al.solve(MODEL, initial_values=x), set()),
+        "solve horizon": (lambda x: al.solve(MODEL, horizon=x), set()),
+        "solve terminal_values": (lambda x: al.solve(MODEL, horizon=2, terminal_values=x), set()),
+        "solve progress": (lambda x: al.solve(MODEL, progress=x), set()),
+        "Auto": (lambda x: al.Auto(x), set()),
+        "evaluate policy": (lambda x: al.evaluate(MODEL, x), set()),
+        "lift values": (lambda x: al.aggregate(MODEL, [0, 0, 1])[1](x), set()),
+        "Solution.load": (lambda x: al.Solution.load(x), set()),
+        "register_simulator": (lambda x: al.register_simulator(x, "a:b"), set()),
+        "check_simulator seed": (lambda x: al.check_simulator(al.make_simulator(MODEL), 5, x), {"a huge number"}),
+        "make_expander workers": (lambda x: make_expander(al.make_simulator(MODEL), x), set()),
+        "make_expander simulator": (lambda x: make_expander(x, 1), set()),
+        "QuantileDepth shares": (
+            lambda x: QuantileDepth(x, RecentDistances()),
+            set(),
+        ),
+        "RecentDistances window": (lambda x: RecentDistances(x), {"a huge number"}),
+        "search simulator": (lambda x: _search(sim=x), set()),
+        "search value function": (lambda x: _search(value_fn=x), {"a function", "a type"}),
+        "search values": (lambda x: _search(value_fn=lambda leaves, depth: x), set()),
+        "search width": (lambda x: _search(width=x), {"a huge number"}),
+        "search seed": (lambda x: _search(seed=x), {"-1", "a huge number", "a huge negative number"}),
+        "search every_level": (lambda x: _search(every_level=x), set()),
         "Config learning_rate": (lambda x: al.Config(learning_rate=x), set()),
         "Config num_envs": (lambda x: al.Config(num_envs=x), {"a huge number"}),
         "Config hidden_units": (lambda x: al.Config(hidden_units=x), set()),
         "Config network": (lambda x: al.Config(network=x), set()),
         "Config depth_shares": (lambda x: al.Config(depth_shares=x), numbers - {"a list of text"} | {"an empty array"}),
     }
+
+
+def _answer(states: Any) -> tuple[Any, Any]:
+    return R[states], NEXT[states]
+
+
+def _search(**changes: Any) -> Any:
+    sim = al.make_simulator(MODEL)
+    defaults: dict[str, Any] = {"sim": sim, "value_fn": lambda leaves, depth: np.zeros(len(leaves))}
+    return search(**(defaults | {"root": Root.of(sim), "rule": FixedDepth(1), "discount": 0.9} | changes))
 
 
 def single_cases() -> dict[str, Callable[[], Any]]:
@@ -157,7 +208,6 @@ def single_cases() -> dict[str, Callable[[], Any]]:
         "rewards inf": lambda: al.MDP(R + math.inf, NEXT, 0.9),
         "rewards too large": lambda: al.MDP(R * 1e300, NEXT, 0.999999),
         "rewards of 10**400": lambda: al.MDP([[10**400, 0], [0, 0], [0, 0]], NEXT, 0.9),
-        "discount one": lambda: al.MDP(R, NEXT, 1.0),
         "discount just below one": lambda: al.MDP(R, np.full((3, 2, 3), 1 / 3), 1.0 - 2**-53),
         "next state out of range": lambda: al.MDP(R, NEXT + 1, 0.9),
         "maze of 10**9": lambda: al.zoo.maze(10**9),
@@ -206,7 +256,9 @@ COMMANDS = (
 
 def command_rows(scale: Scale) -> list[Row]:
     """Run the command line with wrong arguments: one line on stderr and exit code 2, never a traceback."""
-    row = Row("bad input", "command line", frozenset({"accepted", "traceback", "hang", "several lines"}))
+    row = Row(
+        "bad input", "command line, a process each", frozenset({"accepted", "traceback", "hang", "several lines"})
+    )
     for arguments_ in COMMANDS[:: min(7, max(1, round(1 / scale.factor)))]:
         if any("\0" in word for word in arguments_):
             continue  # no system call can pass it on
@@ -248,4 +300,4 @@ def rows(scale: Scale) -> list[Row]:
             warnings.simplefilter("ignore")
             outcome, what = attempt(call)
         python.add(outcome, f"{name}: {what}")
-    return [python, *command_rows(scale)]
+    return [python, *commands.rows(scale), *command_rows(scale)]

@@ -156,10 +156,13 @@ def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
         seconds = time.perf_counter() - began
         files = ("chain/records.json", "chain/traces.npz", "chain/models.json")
         wanted = _digest(whole, files)
-        for number in range(scale.count(EXPERIMENTS, least=1) // 4 + 1):
+        total, number = 0, 0
+        while total < scale.count(EXPERIMENTS, least=2) and number < 10 * EXPERIMENTS:
+            number += 1
             place = Path(name) / f"run-{number}"
             command = [*base, str(place)]
             killed = _killed_until_done(command, command, rng, 4, seconds)
+            total += killed
             same = _digest(place, files) == wanted
             row.add("the same" if same else DIFFERENT, f"killed {killed} times")
             row.outcomes["the same" if same else DIFFERENT] += max(0, killed - 1)
