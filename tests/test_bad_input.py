@@ -51,6 +51,11 @@ TWO_SUCCESSORS = np.tile(np.array([0, 1]), (3, 2, 1))
 HALVES = np.full((3, 2, 2), 0.5)
 
 MODELS = {
+    "names in a set": (lambda: al.MDP(R, NEXT, 0.9, action_names={"a", "b"}), "action_names are wrong.*in their order"),
+    "names masked": (
+        lambda: al.MDP(R, NEXT, 0.9, action_names=np.ma.masked_array(["a", "b"], mask=[True, False])),
+        "action_names are wrong",
+    ),
     "no arrays at all": (lambda: al.MDP(None, None, 0.9), "rewards"),
     "rewards as strings": (lambda: al.MDP([["a", "b"]], [[0, 0]], 0.9), "rewards.*type"),
     "rewards complex": (lambda: al.MDP(R + 1j, NEXT, 0.9), "rewards.*type"),
@@ -131,6 +136,7 @@ MODELS = {
     "layout of another model": (lambda: al.MDP(R, NEXT, 0.9, layout=MAZE.layout), "layout.*3 states"),
 }
 FUNCTIONS = {
+    "states without end": (lambda: al.MDP.from_function(batch(R, NEXT), 10**400, 2, 0.9), "does not fit into memory"),
     "fn is no function": (lambda: al.MDP.from_function(3, 3, 2, 0.9), "fn"),
     "fn returns no tuple": (lambda: al.MDP.from_function(lambda s: R, 3, 2, 0.9), "tuple"),
     "fn returns four things": (lambda: al.MDP.from_function(batch(R, R, R, R), 3, 2, 0.9), "tuple"),
@@ -177,6 +183,19 @@ FUNCTIONS = {
     ),
 }
 TABLES = {
+    "terminated in words": (
+        lambda: al.MDP.from_table({0: {0: [(1.0, 0, 0.0, "False")]}}, 0.9),
+        "an outcome of state 0",
+    ),
+    "probability of 400 digits": (
+        lambda: al.MDP.from_table({0: {0: [(10**400, 0, 0.0)]}}, 0.9),
+        "an outcome of state 0",
+    ),
+    "next state as an array": (lambda: al.MDP.from_table({0: {0: [(1.0, R, 0.0)]}}, 0.9), "leads to a state that"),
+    "rewards of more states": (
+        lambda: al.MDP.from_table({0: {0: {0: 1.0}}}, 0.9, rewards=np.zeros((9, 1))),
+        "rewards do not fit the table",
+    ),
     "env without a table": (lambda: al.MDP.from_gymnasium(object()), "no transition table"),
     "table empty": (lambda: al.MDP.from_gymnasium(Table({})), "no transition table"),
     "table with gaps": (lambda: al.MDP.from_gymnasium(Table({0: {0: [(1.0, 0, 0, False)]}, 2: {}})), "states"),
@@ -228,6 +247,14 @@ METHODS = {
     "limit zero": (lambda: al.solve(MAZE, max_iterations=0), "max_iterations"),
     "limit as float": (lambda: al.solve(MAZE, max_iterations=2.5), "max_iterations"),
     "time negative": (lambda: al.solve(MAZE, max_seconds=-1), "max_seconds"),
+    "horizon without end": (lambda: al.solve(MAZE, horizon=10**400), "does not fit into memory"),
+    "episodes without end": (lambda: MAZE.simulate(PRIOR.astype(int), 3, episodes=2**31), "does not fit into memory"),
+    "steps without end": (lambda: MAZE.simulate(PRIOR.astype(int), 10**400), "does not fit into memory"),
+    "progress in words": (lambda: al.solve(MAZE, progress="no"), "progress is wrong: expected True or False"),
+    "row of a state that is not there": (lambda: MAZE.transition_row(-1, 0), "state is out of range"),
+    "row of an action in words": (lambda: MAZE.transition_row(0, 0.5), "action is wrong"),
+    "lift of text": (lambda: al.aggregate(MAZE, PRIOR.astype(int))[1](["x"]), "lift: values"),
+    "a way as an array": (lambda: al.Auto(PRIOR), "Auto knows no way"),
     "keep states in words": (lambda: al.solve(MAZE, keep_states="no"), "keep_states is wrong: expected True or False"),
     "policy too short": (lambda: al.solve(MAZE, initial_policy=[0, 1]), "initial_policy"),
     "policy as floats": (lambda: al.solve(MAZE, initial_policy=PRIOR), "initial_policy"),

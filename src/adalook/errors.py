@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST_GOT = 1_000
+"""Characters of what came instead that a message shows."""
+
 
 class AdalookError(Exception):
     """The base of all errors that adalook raises on purpose."""
@@ -18,12 +21,18 @@ class AdalookError(Exception):
         if expected is not None:
             parts.append(f": expected {expected}")
         if got is not None:
-            parts.append(f"{',' if expected is not None else ':'} got {got}")
+            parts.append(f"{',' if expected is not None else ':'} got {_one_line(str(got))}")
         message = "".join(parts)
         if remedy:
             code = remedy.startswith("al.")
             message += f". {remedy[0] if code else remedy[0].upper()}{remedy[1:]}"
         super().__init__(message if message.endswith(("?", ".")) else f"{message}.")
+
+
+def _one_line(text: str) -> str:
+    """Return text without line breaks, which arrays and errors of others have, cut where it is very long."""
+    line = " ".join(text.split()) if "\n" in text else text
+    return line if len(line) <= LONGEST_GOT else f"{line[:LONGEST_GOT]}…"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

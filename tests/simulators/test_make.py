@@ -161,6 +161,19 @@ def test_problems_have_the_name_that_makes_them_again(env: Any, name: str | None
     assert problem_name(env) == name
 
 
+def test_a_function_that_needs_arguments_makes_nothing() -> None:
+    with pytest.raises(ArgumentError, match=r"called without arguments.*len.*Pass lambda: len"):
+        al.make_simulator(len)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("os:system", "missing required argument"), ("json:loads?s=1", "must be str")]
+)
+def test_code_that_makes_nothing_is_said_in_a_line(name: str, said: str) -> None:
+    with pytest.raises(ArgumentError, match=f"cannot be made: got TypeError: .*{said}"):
+        al.make_simulator(name)
+
+
 def test_a_family_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adalook.simulators.make.FAMILIES", dict(FAMILIES))
     al.register_simulator("Windy/", lambda name, gust=0.2: WindyWalk(gust), ["Windy/Walk-v0"])

@@ -255,7 +255,7 @@ class Config:
     ] = False
     search_workers: Annotated[
         int,
-        integer(min=0),
+        integer(min=0, max=1024),
         "Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit.",
     ] = 0
     compression: Annotated[

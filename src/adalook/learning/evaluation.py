@@ -12,6 +12,7 @@ import numpy as np
 
 from adalook import _validation as validation
 from adalook._arrays import FloatArray
+from adalook.errors import ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.training import idle_steps
 from adalook.simulators.base import Simulator
@@ -85,6 +86,10 @@ def evaluate(
     episodes = validation.integer(1).validate("the number of episodes", episodes)
     epsilon = validation.fraction.validate("the share of random actions (epsilon)", epsilon)
     seed = validation.integer(0).validate("the seed of the evaluation", seed)
+    max_episode_steps = validation.integer(1).validate("max_episode_steps", max_episode_steps)
+    max_nodes = validation.optional(validation.integer(1)).validate("max_nodes", max_nodes)
+    if watcher is not None and not callable(watcher):
+        raise ArgumentError("the watcher is no function", got=repr(watcher))
     waiting = iter(range(episodes))
     playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, num_envs)]
     played: list[_Play] = []

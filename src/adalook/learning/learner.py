@@ -124,9 +124,14 @@ class Learner:
         self.network.load_weights(state["network"])
         self.target.load_weights(state["target"])
         self.optimizer.state.clear()
+        moments = state["optimizer"]
+        if moments and len({frozenset(moments.get(name, ())) for name, _ in self.network.named_parameters()}) > 1:
+            raise ValueError("moments of some weights only")
         for name, weight in self.network.named_parameters():
-            for key, value in state["optimizer"].get(name, {}).items():
+            for key, value in moments.get(name, {}).items():
                 stored = torch.from_numpy(np.array(value)).to(weight.device)
+                if stored.shape not in (weight.shape, ()):
+                    raise ValueError(f"{key} of {name} has the shape {tuple(stored.shape)}")
                 if stored.shape == weight.shape:  # as PyTorch makes them: where and how the weight is
                     stored = torch.empty_like(weight, requires_grad=False).copy_(stored)
                 self.optimizer.state[weight][key] = stored

@@ -33,7 +33,7 @@ from adalook.search.chance import Sampling
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView
 from adalook.search.search import Budget, Root, search_many
-from adalook.search.workers.base import Expander, make_expander
+from adalook.search.workers.base import MOST_WORKERS, Expander, make_expander
 from adalook.simulators.base import Observations, Simulator
 from adalook.simulators.make import make_simulator
 
@@ -139,13 +139,15 @@ class Lookahead(Actor):
         self.discount: float = validation.fraction_above_zero.validate("the discount", discount)
         self._function = value_function(model, self.sim)
         self._policy = _own_policy(model)
-        self._budget, self._samples, self._workers = Budget(nodes, seconds), samples, workers
+        self._budget, self._samples = Budget(nodes, seconds), samples
+        self._workers: int = validation.integer(0, MOST_WORKERS).validate("workers", workers)
+        adaptive = validation.boolean.validate("adaptive", adaptive)
         self._expander: Expander | None = None
         self._rng = np.random.default_rng(self.seed)
         self._rule: DepthRule = UntilClear(depth, self.discount, ErrorSpread(np.inf, np.inf))
         if isinstance(correction, ErrorSpread):
             self.spread = correction
-        elif correction or adaptive:
+        elif validation.boolean.validate("correction", correction) or adaptive:
             self.spread = self._measured_spread()
         else:
             self.spread = ErrorSpread(0.0, 0.0)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from operator import index
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -209,7 +210,7 @@ class Trainer:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.seconds = index(state["step"]), float(state["seconds"])
         for name, rng in self._rngs.items():
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
@@ -326,7 +327,10 @@ class NStepReturns:
 
     def load_state(self, state: list[Any]) -> None:
         """Go on from what `state` gave."""
-        self._pending = [[(np.asarray(step[0]), step[1], step[2]) for step in pending] for pending in state]
+        self._pending = [
+            [(np.asarray(observation), index(action), float(reward)) for observation, action, reward in pending]
+            for pending in state
+        ]
 
 
 STILL_PICTURE = 10
@@ -419,8 +423,14 @@ class EnvPool:
             return
         for env, packed in zip(self.live, state["saved"], strict=True):
             env.restore(env.unpack(packed))
-        self.observations = np.asarray(state["observations"])
-        self._scores, self._steps, self._idle = list(state["scores"]), list(state["steps"]), list(state["idle"])
+        observations = np.asarray(state["observations"])
+        self._scores = [float(score) for score in state["scores"]]
+        self._steps, self._idle = ([index(count) for count in state[name]] for name in ("steps", "idle"))
+        if observations.shape != self.observations.shape or observations.dtype != self.observations.dtype:
+            raise ValueError(f"observations {observations.dtype} {observations.shape}")
+        if not len(self._scores) == len(self._steps) == len(self._idle) == len(self.live):
+            raise ValueError("counts of another number of environments")
+        self.observations = observations
 
     def close(self) -> None:
         """Close every environment."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ModelError
+from adalook.mdp import checks
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import is_deterministic, row_of
 
@@ -60,7 +61,7 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
     small = MDP(rewards, table, mdp.discount, mask=mask)
 
     def lift(values: FloatArray) -> FloatArray:
-        given = np.asarray(values, float)
+        given = checks.number_array(values, "lift: values").astype(np.float64, copy=False)
         if given.shape != (size,):
             raise ModelError("lift: values are wrong", expected=f"floats ({size},), one per group", got=given.shape)
         return given[group]

@@ -385,14 +385,16 @@ class MDP:
         """Bytes of the model's own arrays."""
         return self.rewards.nbytes + self.codes.nbytes + self.rows.nbytes
 
-    def transition_row(self, state: int, action: int) -> tuple[IntArray, FloatArray]:
+    def transition_row(self, state: int | str, action: int | str) -> tuple[IntArray, FloatArray]:
         """Return the successors and probabilities of one (state, action); both empty if it is not offered.
+
+        State and action are numbers, or names where the model has them.
 
         >>> import adalook as al
         >>> al.zoo.chain(n=3).transition_row(0, 1)
         (array([4], dtype=int32), array([1.]))
         """
-        code = self.codes[state, action]
+        code = self.codes[self.state_index(state), self.action_index(action)]
         if is_deterministic(code):
             return np.array([code]), np.ones(1)
         if code == NOT_OFFERED:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from adalook.errors import ArgumentError, ModelError, did_you_mean
 
@@ -19,8 +22,9 @@ def checked_names(given: Any, count: int, kind: str) -> tuple[str, ...]:
     if given is None:
         return ()
     expected = f"{count} names, one per {kind}"
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
-        raise ModelError(f"{kind}_names are wrong", expected=expected, got=repr(given))
+    unordered = isinstance(given, str | bytes | Set) or not hasattr(given, "__iter__")
+    if unordered or getattr(given, "ndim", 1) != 1 or np.ma.is_masked(given):
+        raise ModelError(f"{kind}_names are wrong", expected=f"{expected}, in their order", got=repr(given)[:80])
     names = tuple(str(name) for name in given)
     if len(names) != count:
         raise ModelError(f"{kind}_names are wrong", expected=expected, got=len(names))

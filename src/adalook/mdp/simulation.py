@@ -95,6 +95,8 @@ def checked_action_table(mdp: MDP, given: np.ndarray, name: str = "policy") -> I
 
 def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, seed: int) -> Trajectories:
     """Draw the trajectories of `MDP.simulate`."""
+    from adalook.mdp.files import check_memory
+
     steps = integer(min=1).validate("steps", steps)
     episodes = integer(min=1).validate("episodes", episodes)
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
@@ -111,6 +113,7 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
         if 1 < len(table) < steps:
             raise ArgumentError("policy ends too early", expected=f"at least {steps} rows", got=len(table))
     first = rng.integers(mdp.num_states, size=episodes) if start is None else mdp.state_index(start)
+    check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     states = np.empty((episodes, steps + 1), np.int32 if mdp.num_states < 2**31 else np.int64)
     actions, rewards = np.empty((episodes, steps), np.int32), np.empty((episodes, steps))
     states[:, 0] = first

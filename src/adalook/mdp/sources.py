@@ -142,6 +142,8 @@ def named_object(name: str, arguments: dict[str, str]) -> Any:
                 got=error,
                 remedy="start adalook in the module's folder, or install the module",
             ) from error
+        except Exception as error:
+            raise ArgumentError(f"the module of {name} fails when it is imported", got=_said(error)) from error
         if not hasattr(module, attribute):
             public = [known for known in vars(module) if not known.startswith("_")]
             raise ArgumentError(
@@ -150,7 +152,17 @@ def named_object(name: str, arguments: dict[str, str]) -> Any:
         found = getattr(module, attribute)
         if not callable(found):
             return found
-        return found(**{key: literal(text) for key, text in arguments.items()})
+        try:
+            return found(**{key: literal(text) for key, text in arguments.items()})
+        except AdalookError:
+            raise
+        except Exception as error:
+            raise ArgumentError(f"{name} cannot be made", got=_said(error)) from error
+
+
+def _said(error: Exception) -> str:
+    """Return an error of somebody else's code in a line; the whole of it is its cause."""
+    return f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
 
 
 @contextlib.contextmanager

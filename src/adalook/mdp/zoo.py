@@ -7,7 +7,7 @@ import numpy as np
 from adalook._validation import at_least_zero, finite, fraction, integer
 from adalook.errors import ArgumentError
 from adalook.mdp.checks import checked_discount
-from adalook.mdp.files import memory_limit
+from adalook.mdp.files import check_memory
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import Rows, code_of_row, index_type
@@ -15,13 +15,6 @@ from adalook.mdp.transitions import Rows, code_of_row, index_type
 MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 MOVE_NAMES = ("up", "down", "right", "left")
 NUM_GOALS = 4
-
-
-def _check_size(what: str, num_bytes: int) -> None:
-    """Raise if a model of about so many bytes would not fit into this machine's memory."""
-    limit = memory_limit()
-    if num_bytes > limit:
-        raise ArgumentError(f"{what} does not fit into memory", expected=f"at most {limit} bytes", got=num_bytes)
 
 
 def chain(n: int = 59, discount: float = 0.9) -> MDP:
@@ -34,7 +27,7 @@ def chain(n: int = 59, discount: float = 0.9) -> MDP:
     61
     """
     n = integer(min=1).validate("n", n)
-    _check_size(f"a chain of {n} states", 40 * n)
+    check_memory(f"a chain of {n} states", 40 * n)
     gamma = checked_discount(discount)
     sink = n + 1
     rewards = np.zeros((n + 2, 2))
@@ -56,7 +49,7 @@ def maze(size: int = 30, seed: int = 0, discount: float = 0.98) -> MDP:
     MDP(729 states, 4 actions, discount 0.98, 1 distinct stochastic rows)
     """
     size = integer(min=5).validate("size", size)
-    _check_size(f"a maze of {size}×{size} cells", 40 * size * size)
+    check_memory(f"a maze of {size}×{size} cells", 40 * size * size)
     seed = integer(min=0).validate("seed", seed)
     gamma = checked_discount(discount)
     walls = _four_rooms(size)
@@ -126,7 +119,7 @@ def garnet(num_states: int, num_actions: int, branching: int, seed: int = 0, dis
         raise ArgumentError(
             "garnet: branching is larger than the model", expected=f"at most num_states = {num_states}", got=branching
         )
-    _check_size(f"a garnet of {num_states}×{num_actions}×{branching}", 20 * num_states * num_actions * branching)
+    check_memory(f"a garnet of {num_states}×{num_actions}×{branching}", 20 * num_states * num_actions * branching)
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
     rewards = rng.standard_normal((num_states, num_actions))
     shape = (num_states, num_actions, branching)
@@ -152,7 +145,7 @@ def forest(
     array([0, 0, 0], dtype=int32)
     """
     n = integer(min=2).validate("num_states", num_states)
-    _check_size(f"a forest of {n} states", 60 * n)
+    check_memory(f"a forest of {n} states", 60 * n)
     fire = fraction.validate("fire", fire)
     rewards = np.zeros((n, 2))
     rewards[-1] = finite.validate("wait_reward", wait_reward), finite.validate("cut_reward", cut_reward)
@@ -186,7 +179,7 @@ def gridworld(
     0.774
     """
     rows, columns = integer(min=1).validate("rows", rows), integer(min=1).validate("columns", columns)
-    _check_size(f"a grid of {rows}×{columns} cells", 200 * rows * columns)
+    check_memory(f"a grid of {rows}×{columns} cells", 200 * rows * columns)
     slip, holes = fraction.validate("slip", slip), fraction.validate("holes", holes)
     n = rows * columns
     if n < 2:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook._validation import boolean
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate
 from adalook.planning.evaluation.base import NO_EVALUATION, Forecast
@@ -211,7 +212,7 @@ class Solution:
 
     def to_frame(self, action_values: bool = False) -> pandas.DataFrame:
         """Return a pandas table, a row per state: action, value and bounds and, if asked for, every action's value."""
-        return solution_frame(self, action_values)
+        return solution_frame(self, boolean.validate("action_values", action_values))
 
     def save(self, directory: str | Path) -> list[Path]:
         """Write the solution and its model into a directory, for `load` and for `adalook report`; return the files."""

@@ -28,6 +28,7 @@ import numpy as np
 from adalook import __version__
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError, FileError
+from adalook.mdp.checks import checked_path
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate
 from adalook.planning.queries import Counts, Queries
@@ -96,7 +97,7 @@ def save_solution(
         raise ArgumentError(
             "the solution is not of this model", expected=f"{mdp.num_states} states", got=len(solution.values)
         )
-    target = Path(directory)
+    target = checked_path(directory)
     arrays = pack_arrays(_arrays(solution, mdp), compress=False)
     states = _trace_states(solution, mdp, initial_policy) if with_trace else {}
     traced = pack_arrays(states, compress=False) if states else None
@@ -118,7 +119,7 @@ def save_solution(
 
 def read_solution(directory: str | Path) -> Solution:
     """Read what `Solution.save` wrote; the passes come back without what there is per state."""
-    place = Path(directory)
+    place = checked_path(directory)
     path = place / "solution.json"
     try:
         about = parse_json(read_file(path))

@@ -130,6 +130,7 @@ def solve(
     method = Auto() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     keep_states = optional(boolean).validate("keep_states", keep_states)
+    progress = boolean.validate("progress", progress)
     if mdp.discount == 1.0:
         from adalook.planning.objectives.total_reward import solve_total_reward
 

@@ -43,7 +43,12 @@ def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray
 
 def checked_values(values: Any, count: int) -> FloatArray:
     """Return what a value function returned as (count,) finite float64, or raise `ArgumentError`."""
-    array = np.asarray(values, np.float64)
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(
+            "the value function returned no numbers", expected=f"floats ({count},)", got=repr(values)[:80]
+        ) from None
     if array.shape != (count,):
         raise ArgumentError("the value function returned a wrong shape", expected=f"({count},)", got=array.shape)
     if not np.isfinite(array).all():

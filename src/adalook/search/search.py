@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook._validation import fraction_above_zero, integer, optional, positive_or_infinite
+from adalook._validation import boolean, fraction_above_zero, integer, optional, positive_or_infinite
 from adalook.errors import ArgumentError
 from adalook.search.leaves import ActionLeaves, TerminatedLeaves, best_leaves, checked_values, leaf_values
 from adalook.search.level import (
@@ -175,7 +175,8 @@ def search_many(
     `seed` is one for all or one for each; the other arguments are those of `search`. A budget of nodes is for each
     root, a budget of time for all of them.
     """
-    _check_kinds(value_fn, rule, budget, expander)
+    _check_kinds(sim, value_fn, rule, budget, expander)
+    every_level = every_level if type(every_level) is bool else boolean.validate("every_level", every_level)
     _check_numbers(discount, width)
     _check_roots(roots)
     seeds = _checked_seeds(seed, len(roots))
@@ -509,8 +510,10 @@ class Stopwatch:
             self.expansion += time.perf_counter() - begin
 
 
-def _check_kinds(value_fn: Any, rule: Any, budget: Any, expander: Any) -> None:
+def _check_kinds(sim: Any, value_fn: Any, rule: Any, budget: Any, expander: Any) -> None:
     """Raise `ArgumentError` for an argument of `search` that is of a wrong type."""
+    if not isinstance(sim, Simulator):
+        raise ArgumentError("sim is no simulator", expected="al.make_simulator(…)", got=type(sim).__name__)
     if not callable(value_fn):
         raise ArgumentError(
             "the value function is wrong",
@@ -534,7 +537,7 @@ def _check_numbers(discount: Any, width: Any) -> None:
     if not (type(discount) is float and 0.0 < discount <= 1.0):  # the usual case needs no validator
         fraction_above_zero.validate("the discount", discount)
     # An infinite beam is not an integer, but it is clear what it means.
-    if width is not None and width != math.inf:
+    if width is not None and not (isinstance(width, float) and width == math.inf):
         optional(integer(min=1)).validate("the width", width)
 
 
@@ -553,7 +556,8 @@ def _checked_seeds(seed: Any, count: int) -> list[int]:
     """Return one seed for each of `count` roots, from one for all or one for each."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         return [int(seed)] * count
-    if not isinstance(seed, Sequence | np.ndarray) or not all(isinstance(each, numbers.Integral) for each in seed):
+    several = isinstance(seed, Sequence | np.ndarray) and getattr(seed, "ndim", 1) == 1
+    if not several or not all(isinstance(each, numbers.Integral) for each in seed):
         raise ArgumentError(
             "the seed is wrong", expected="a whole number, or one for each root of search_many", got=repr(seed)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -67,6 +68,8 @@ def register_simulator(
         raise ArgumentError(
             f"there are simulators called {prefix}… already", remedy="choose another prefix, or replace=True"
         )
+    if not callable(ids) and not isinstance(ids, Iterable):
+        raise ArgumentError("the ids are wrong", expected="names, or a function that returns them", got=repr(ids))
     known = ids if callable(ids) or isinstance(ids, str) else tuple(ids)
     FAMILIES[prefix] = Family(factory, known if callable(known) or isinstance(known, str) else lambda: known)
 
@@ -112,7 +115,7 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         if isinstance(env, Simulator):
             return make_simulator(env, **options)
     elif _is_factory(env):
-        return make_simulator(env(), **options)
+        return make_simulator(_made_by(env), **options)
     factory = _factory_for_id(env) if isinstance(env, str) else _factory_for_object(env)
     try:
         return factory(env, **options)
@@ -165,6 +168,22 @@ def _made_anew(env: Any) -> tuple[Any, dict[str, Any]]:
 def _is_factory(env: Any) -> bool:
     """Return whether this is a function that makes environments; a class is more likely a mistake."""
     return callable(env) and not isinstance(env, type) and not hasattr(env, "step")
+
+
+def _made_by(factory: Any) -> Any:
+    """Return what a function makes; errors of its own are its user's to see, but it must need no arguments."""
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        name = getattr(factory, "__name__", factory)
+        raise ArgumentError(
+            "a function that makes environments is called without arguments",
+            got=f"{name}: {error}",
+            remedy=f"pass lambda: {name}(…)",
+        ) from None
+    except ValueError:
+        pass  # a builtin that does not say what it takes
+    return factory()
 
 
 def _with_arguments(text: str) -> tuple[str, dict[str, Any]]:

@@ -111,7 +111,7 @@ def checked_seed(seed: int) -> int:
     """Return `seed` as an int from 0 to 2**64 - 1, or raise `ArgumentError`."""
     try:
         value = int(seed)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = -1
     if isinstance(seed, float | str) or not 0 <= value < 2**64:
         raise ArgumentError("the seed is wrong", expected="a whole number from 0 to 2**64 - 1, or None", got=repr(seed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import adalook as al
 from adalook.cli.main import main
-from adalook.errors import AdalookError, FileError
+from adalook.errors import AdalookError, ArgumentError, FileError
 from adalook.learning.agents.base import Agent
 from adalook.learning.presets import minatar
 from adalook.learning.runs.export import CARD, MOST_DISTANCES, PAGE, WEIGHTS
@@ -67,6 +68,29 @@ def test_damage_is_refused(name: str, tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(FileError, match=name):
             load_agent(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"null", b"1" * 5_000])
+def test_cards_that_are_no_cards_are_refused(content: bytes, tmp_path: Path) -> None:
+    trained("dqn").export(tmp_path)
+    (tmp_path / "agent.json").write_bytes(content)
+    with pytest.raises(FileError, match="damaged"):
+        al.DQN.load(tmp_path)
+
+
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    trained("dqn").export(tmp_path)
+    for name in ("policy.safetensors", "agent.json"):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(FileError, match=f"cannot read .*{name}"):
+            al.DQN.load(tmp_path)
+
+
+def test_cards_hold_what_json_holds(tmp_path: Path) -> None:
+    for about in (object(), float("nan")):
+        with pytest.raises(ArgumentError, match="the card cannot hold this"):
+            trained("dqn").export(tmp_path, note=about)
 
 
 def test_another_version_and_another_kind_are_refused(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from adalook.learning.runs.directory import (
 )
 from adalook.learning.runs.export import is_exported_agent, read_exported_agent, write_exported_agent
 from adalook.learning.training import Acting, EnvPool, InProcessActing, Round, Trainer
+from adalook.mdp.checks import checked_path
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import live_simulator, make_simulator, problem_name
 
@@ -213,8 +214,11 @@ class Agent(ABC):
         >>> agent.learn(steps=64, progress=False, callbacks=[lambda done: done.step < 32]).step
         32
         """
+        if not isinstance(callbacks, Iterable):
+            raise ArgumentError("callbacks are wrong", expected="a list of functions", got=repr(callbacks))
         callbacks = list(callbacks)
-        _check_learn(steps, seconds, callbacks)
+        _check_learn(steps, seconds, callbacks, log)
+        progress = validation.boolean.validate("progress", progress)
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else seconds
         if out is None:
@@ -224,7 +228,7 @@ class Agent(ABC):
             if out is not None:
                 from adalook.learning.runs.run import train_in
 
-                train_in(Path(out), self, steps=steps, seconds=seconds, callbacks=callbacks)
+                train_in(checked_path(out), self, steps=steps, seconds=seconds, callbacks=callbacks)
                 return self
             stopped = self._learn_until(last_step, last_second, callbacks)
         stopped.raise_received()
@@ -258,6 +262,7 @@ class Agent(ABC):
             The action, or (n,) of them for a batch; and None.
         """
         del state, episode_start
+        deterministic = validation.boolean.validate("deterministic", deterministic)
         if isinstance(observation, Simulator):
             _check_simulator_fits(observation, self.sim)
             return self._decide_live(observation, deterministic), None
@@ -394,7 +399,7 @@ class Agent(ABC):
 
     def save(self, directory: Path | str) -> None:
         """Write everything into a run directory; `load` goes on from there. Another agent's run is refused."""
-        directory = Path(directory)
+        directory = checked_path(directory)
         with RunDirectory(directory) as run:
             if not (directory / CONFIG_FILE).exists():
                 write_run_config(directory, self.run_config())
@@ -409,7 +414,7 @@ class Agent(ABC):
             directory: made unless it exists.
             about: what its card says beside settings and digests, such as scores, as JSON can hold it.
         """
-        write_exported_agent(Path(directory), self.run_config(), self.policy_state(), about)
+        write_exported_agent(checked_path(directory), self.run_config(), self.policy_state(), about)
 
     @classmethod
     def load(cls, directory: Path | str, env: Any = None, engine: LearningEngine | None = None) -> Self:
@@ -420,14 +425,15 @@ class Agent(ABC):
             env: needed if the environment has no name, such as an al.MDP.
             engine: where the environments are when it goes on learning; any will do, whatever the run began with.
         """
-        run_config, policy = read_run_or_export(Path(directory))
+        directory = checked_path(directory)
+        run_config, policy = read_run_or_export(directory)
         if run_config["agent"] != cls.kind:
             raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=run_config["agent"])
         agent = cls.from_run_config(run_config, env, engine)
         if policy is not None:
-            agent.load_policy(policy)
+            agent.restore(Checkpoint(0, {"policy": policy}, directory))
             return agent
-        newest = load_newest(Path(directory))
+        newest = load_newest(directory)
         if newest is None:
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
         agent.restore(newest)
@@ -439,8 +445,8 @@ def read_run_or_export(directory: Path) -> tuple[RunConfig, dict[str, Any] | Non
     return read_exported_agent(directory) if is_exported_agent(directory) else (read_run_config(directory), None)
 
 
-def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[Callback]) -> None:
-    """Raise unless training has an end, and callbacks can be called."""
+def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[Callback], log: Any) -> None:
+    """Raise unless training has an end, and callbacks and log can be called."""
     if steps is None and seconds is None:
         raise ArgumentError("learn needs an end", expected="steps= or seconds=")
     validation.optional(validation.integer(0)).validate("steps", steps)
@@ -448,6 +454,8 @@ def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[C
     for callback in callbacks:
         if not callable(callback):
             raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
+    if log is not None and not callable(log):
+        raise ArgumentError("log is no function", expected="a function such as wandb.log", got=repr(log))
 
 
 def _watching(
@@ -525,9 +533,7 @@ def as_batch(observation: Any, sim: Simulator) -> tuple[np.ndarray[Any, Any], bo
     As Gymnasium shows them they are taken too: pictures with their channels last, the number of a state as it is. Where
     the shape does not tell first from last, the type does: MinAtar's own pictures are of bool, ours are not.
     """
-    array, shape, dtype = np.asarray(observation), sim.observation_shape, sim.observation_dtype
-    if array.dtype.kind not in "biuf":
-        raise ArgumentError("this observation does not fit", expected="numbers", got=repr(observation))
+    array, shape, dtype = _as_numbers(observation), sim.observation_shape, sim.observation_dtype
     if array.shape == () and shape == (1,):
         array = array[None]
     picture, last = len(shape) == 3, (*shape[1:], shape[0])
@@ -538,6 +544,17 @@ def as_batch(observation: Any, sim: Simulator) -> tuple[np.ndarray[Any, Any], bo
         if picture and shown == last:
             return np.ascontiguousarray(np.moveaxis(candidate, -1, 1), dtype), single
     raise ArgumentError("this observation does not fit", expected=f"{shape}, or a batch of such", got=array.shape)
+
+
+def _as_numbers(observation: Any) -> np.ndarray[Any, Any]:
+    """Return an observation as an array of finite numbers, or raise `ArgumentError`."""
+    try:
+        array = np.asarray(observation)
+    except ValueError:  # rows of unequal length
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.isfinite(array).all()):
+        raise ArgumentError("this observation does not fit", expected="finite numbers", got=repr(observation)[:200])
+    return array
 
 
 def _check_simulator_fits(given: Simulator, own: Simulator) -> None:
@@ -551,6 +568,6 @@ def _check_simulator_fits(given: Simulator, own: Simulator) -> None:
 def _check_states(observation: Any, network: QNetwork) -> None:
     """Raise if a table has no entry for an observation."""
     trunk = network.trunk
-    if isinstance(trunk, TableTrunk) and not np.isin(observation, np.arange(trunk.features)).all():
+    if isinstance(trunk, TableTrunk) and not np.isin(_as_numbers(observation), np.arange(trunk.features)).all():
         states = f"whole numbers 0..{trunk.features - 1}"
         raise ArgumentError("this observation is no state of the table", expected=states, got=repr(observation))

@@ -12,6 +12,7 @@ step 7   targets: return to the leaf + γ^h max_a Q_h(leaf, a)          learner.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -64,7 +65,7 @@ class QLDQN(Agent):
         **settings: Any,
     ) -> None:
         if prior is not None:
-            settings["prior"] = str(prior)
+            settings["prior"] = str(prior) if isinstance(prior, os.PathLike) else prior
         config = checked_config(env, config, self.kind, settings)
         super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed, engine=engine)  # step 1
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from adalook import __version__
-from adalook.errors import FileError
+from adalook.errors import ArgumentError, FileError
 from adalook.learning.runs.directory import RunConfig
-from adalook.storage.files import atomic_write, file_error, make_directory
+from adalook.storage.documents import parse_json
+from adalook.storage.files import atomic_write, file_error, make_directory, read_file
 
 CARD, WEIGHTS, PAGE = "agent.json", "policy.safetensors", "README.md"
 FORMAT, FORMAT_VERSION = "adalook agent", 1
@@ -46,6 +47,10 @@ def write_exported_agent(
     """
     from safetensors.numpy import save
 
+    try:
+        json.dumps(about, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError("the card cannot hold this", expected="what JSON can hold", got=error) from None
     make_directory(directory)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     thinned = policy | ({"recorded": _thinned(policy["recorded"], run_config)} if "recorded" in policy else {})
@@ -62,7 +67,7 @@ def write_exported_agent(
     }
     text = json.dumps(card | {"sha256": _card_digest(card)}, indent=1, ensure_ascii=False) + "\n"
     for name, content in ((WEIGHTS, data), (PAGE, _page(directory.name, card).encode()), (CARD, text.encode())):
-        with atomic_write(directory / name) as file:
+        with atomic_write(directory / name, follow_links=False) as file:
             file.write(content)
 
 
@@ -77,7 +82,7 @@ def read_exported_agent(directory: Path) -> tuple[RunConfig, dict[str, Any]]:
 
     path = directory / CARD
     try:
-        card = json.loads(_read(path))
+        card = parse_json(_read(path))
         digest = card.pop("sha256")
         if (card["format"], card["format_version"]) != (FORMAT, FORMAT_VERSION):
             found = f"{card['format']!r}, version {card['format_version']}"
@@ -134,7 +139,7 @@ def _card_digest(card: dict[str, Any]) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise file_error("read", path, error) from error
 

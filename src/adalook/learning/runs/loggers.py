@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
@@ -120,8 +121,9 @@ class JsonlLogger:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Cut off what was written after `state` was called."""
-        self._log.truncate(state["log"])
-        self._clock.truncate(state["clock"])
+        lengths = index(state["log"]), index(state["clock"])
+        self._log.truncate(lengths[0])
+        self._clock.truncate(lengths[1])
 
     def close(self) -> None:
         try:

@@ -119,7 +119,7 @@ def resume_run(
         agent = _agent_class(run_config).from_run_config(run_config, env, engine) if agent is None else agent
         agent.run_directory = directory
         newest = run.load_newest(on_damage)
-        if newest is not None and "agent" not in newest.state:
+        if newest is not None and isinstance(newest.state, dict) and "agent" not in newest.state:
             raise FileError(
                 f"{directory} holds only the policy of an agent",
                 expected="the directory of the run itself, with all that it learns from",
@@ -273,10 +273,17 @@ def _restore(stateful: dict[str, Stateful], newest: Checkpoint | None) -> None:
     if newest is None:
         stateful["log"].load_state({"log": 0, "clock": 0})
         return
-    saved = newest.state.get("callbacks", {})
-    for name, part in stateful.items():
-        if name in saved:
-            part.load_state(saved[name])
+    try:
+        saved = newest.state.get("callbacks", {})
+        for name, part in stateful.items():
+            if name in saved:
+                part.load_state(saved[name])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{newest.path} does not hold what a run saves",
+            got=f"{type(error).__name__}: {error}"[:300],
+            remedy="the run is damaged or of another version: start a new one",
+        ) from error
 
 
 def _agent_class(run_config: RunConfig) -> type[Agent]:

@@ -11,6 +11,7 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._validation import integer
 from adalook.errors import ModelError
 from adalook.mdp import checks
+from adalook.mdp.files import check_memory
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import NOT_OFFERED, compress, index_type, no_rows
@@ -33,6 +34,7 @@ def from_function(
     batch_size = integer(min=1).validate("batch_size", batch_size)
     gamma = checks.checked_discount(discount)
     shape = (num_states, num_actions)
+    check_memory(f"a model of {num_states} states and {num_actions} actions", 12 * num_states * num_actions)
     offered = checks.checked_mask(mask, shape)
     if not callable(fn):
         raise ModelError("fn is not a function", expected="fn(states) -> (rewards, …)", got=type(fn).__name__)

@@ -12,6 +12,7 @@ state with no actions ends the episode, too: it stays where it is and pays nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +37,8 @@ def from_table(table: Any, discount: float, *, rewards: Any = None, layout: Layo
     actions = _actions(table, states)
     action_number = {action: a for a, action in enumerate(actions)}
     num_states, num_actions = len(states), len(actions)
+    if hasattr(rewards, "__len__") and not isinstance(rewards, Mapping) and len(rewards) != num_states:
+        raise ModelError("rewards do not fit the table", expected=f"{num_states} states", got=len(rewards))
     mask = np.zeros((num_states + 1, num_actions), bool)
     paid = np.zeros((num_states + 1, num_actions))
     entries: list[tuple[int, int, float]] = []
@@ -134,12 +137,14 @@ def _outcomes(outcomes: Any, where: str) -> list[tuple[float, Any, float, bool]]
         try:
             chance, ahead, reward, *rest = outcome
             (terminated,) = rest or (False,)
+            if not isinstance(terminated, bool | np.bool_) and terminated not in (0, 1):
+                raise ValueError  # such as "False", which is true
             result.append((float(chance), ahead, float(reward), bool(terminated)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ModelError(
                 f"an outcome of {where} is wrong",
                 expected="(probability, next state, reward) or (probability, next state, reward, terminated)",
-                got=repr(outcome),
+                got=repr(outcome)[:200],
             ) from None
     return result
 
@@ -151,13 +156,14 @@ def _find(ahead: Any, number: dict[Any, int], where: str) -> int:
     except TypeError:
         found = None
     if found is None and hasattr(ahead, "__index__"):
-        found = number.get(ahead.__index__())
+        with suppress(TypeError):  # arrays have it, too
+            found = number.get(ahead.__index__())
     if found is None:
         raise ModelError(
             f"an outcome of {where} leads to a state that the table does not have",
             expected=f"0 to {len(number) - 1}" if all(_is_index(state) for state in number) else "a state of the table",
-            got=repr(ahead),
-            remedy=did_you_mean(ahead, map(str, number)) or f"if the episode ends there, add {ahead!r}: {{}}",
+            got=repr(ahead)[:200],
+            remedy=did_you_mean(ahead, map(str, number)) or "if the episode ends there, add it without actions: {}",
         )
     return found
 
@@ -167,7 +173,7 @@ def _reward(rewards: Any, state: Any, action: Any, where: str) -> float:
     try:
         paid = rewards[state]
         return float(paid if isinstance(paid, int | float | np.number) else paid[action])
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise ModelError(
             f"rewards has no number for {where}", expected="rewards[state][action], or rewards[state]"
         ) from None

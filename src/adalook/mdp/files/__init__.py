@@ -66,6 +66,13 @@ def memory_limit() -> int:
         return MAX_BYTES
 
 
+def check_memory(what: str, num_bytes: int) -> None:
+    """Raise `ArgumentError` if something of about so many bytes would not fit into this machine's memory."""
+    limit = memory_limit()
+    if num_bytes > limit:
+        raise ArgumentError(f"{what} does not fit into memory", expected=f"at most {limit} bytes", got=num_bytes)
+
+
 def file_size(path: Path, limit: int | None = None) -> int:
     """Return the size of a regular file that is small enough to load, or raise; never opens a device or a pipe."""
     limit = memory_limit() if limit is None else limit

@@ -19,7 +19,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._validation import integer
-from adalook.errors import ArgumentError
+from adalook.mdp.files import check_memory
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.checks import checked_state_values
@@ -90,14 +90,9 @@ def solve_finite_horizon(mdp: MDP, horizon: int, terminal_values: Any = None) ->
     """Solve by backward induction: T backups of every state."""
     began = perf_counter()
     steps = integer(min=1).validate("horizon", horizon)
-    size = (steps + 1) * mdp.num_states * 12
-    try:
-        values = np.zeros((steps + 1, mdp.num_states))
-        policy = np.zeros((steps, mdp.num_states), np.int32)
-    except MemoryError:
-        raise ArgumentError(
-            "horizon is too long to keep every step in memory", got=f"{size / 2**30:.3g} GiB for {steps} steps"
-        ) from None
+    check_memory(f"horizon {steps}, every step kept,", (steps + 1) * mdp.num_states * 12)
+    values = np.zeros((steps + 1, mdp.num_states))
+    policy = np.zeros((steps, mdp.num_states), np.int32)
     if terminal_values is not None:
         values[-1] = checked_state_values(mdp, terminal_values, "terminal_values")
     errors = np.zeros(steps + 1)

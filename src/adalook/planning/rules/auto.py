@@ -42,8 +42,8 @@ class Auto(Method):
     rule: ClassVar[Method] = WLPI()
 
     def __post_init__(self) -> None:
-        if self.way is not None and self.way not in KNOWN_WAYS:
-            raise ArgumentError(f"Auto knows no way '{self.way}'", expected=", ".join(KNOWN_WAYS))
+        if self.way is not None and not (isinstance(self.way, str) and self.way in KNOWN_WAYS):
+            raise ArgumentError(f"Auto knows no way {str(self.way)[:40]!r}", expected=", ".join(KNOWN_WAYS))
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from sortedcontainers import SortedList
 
 from adalook._arrays import BoolArray, FloatArray
-from adalook._validation import fraction
+from adalook._validation import fraction, integer
 from adalook.errors import ArgumentError
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
@@ -56,11 +56,12 @@ class QuantileDepth(DepthRule):
     max_depth: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if sorted(self.shares) != list(range(2, 2 + len(self.shares))):
+        mapping = isinstance(self.shares, Mapping)
+        if not mapping or set(self.shares) != set(range(2, 2 + len(self.shares))):
             raise ArgumentError(
                 "the shares of QuantileDepth are wrong",
                 expected="one for each of the depths 2, 3, …, such as {2: 0.3, 3: 0.1}",
-                got=repr(dict(self.shares)),
+                got=repr(self.shares)[:80],
             )
         for depth, share in self.shares.items():
             fraction.validate(f"QuantileDepth: the share of depth {depth}", share)
@@ -103,7 +104,7 @@ class DistanceRanks:
 
     def __init__(self, min_count: int) -> None:
         self._sorted: dict[int, SortedList] = defaultdict(SortedList)
-        self._min_count = min_count
+        self._min_count = integer(min=0).validate("DistanceRanks: min_count", min_count)
 
     def count(self, depth: int) -> int:
         """Return how many distances are on record at a depth."""
@@ -187,7 +188,7 @@ class RecentDistances:
     """
 
     def __init__(self, window: int = 10_000, min_count: int = 100) -> None:
-        self._window = window
+        self._window = integer(min=1).validate("RecentDistances: window", window)
         self._by_age: dict[int, deque[float]] = defaultdict(deque)
         self._ranks = DistanceRanks(min_count)
 

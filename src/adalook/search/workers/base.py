@@ -28,7 +28,8 @@ from typing import Any, Self
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook.errors import SimulatorError
+from adalook._validation import integer
+from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children, Observations, Simulator, State
 
 Handle = Any
@@ -112,6 +113,8 @@ class Expander(ABC):
         self.close()
 
 
+MOST_WORKERS = 1024
+"""More processes than that are a mistake."""
 MIN_GRACE_SECONDS, GRACE = 10.0, 10.0
 """Without a first level there is no answer, so it may take ten times the budget more, or ten seconds."""
 
@@ -159,7 +162,9 @@ class LevelDeadline:
 
 def make_expander(sim: Simulator, workers: int) -> Expander:
     """Return an expander with that many worker processes; 0 expands in this process."""
-    if workers == 0:
+    if not isinstance(sim, Simulator):
+        raise ArgumentError("sim is no simulator", expected="al.make_simulator(…)", got=type(sim).__name__)
+    if integer(min=0, max=MOST_WORKERS).validate("the number of workers", workers) == 0:
         return InProcessExpander(sim)
     from adalook.search.workers.pool import WorkerPool
 

@@ -33,6 +33,7 @@ from adalook._arrays import IntArray
 from adalook._validation import integer
 from adalook.errors import AdalookError
 from adalook.search.workers.base import (
+    MOST_WORKERS,
     Expander,
     ExpansionBatch,
     ExpansionTimeout,
@@ -139,7 +140,7 @@ class WorkerPool(Expander):
     """
 
     def __init__(self, sim: Simulator, count: int) -> None:
-        count = integer(min=1).validate("the number of workers", count)
+        count = integer(min=1, max=MOST_WORKERS).validate("the number of workers", count)
         if type(sim).__module__ == "__main__" and not _spawn_can_import_main():
             raise WorkerError(
                 f"workers cannot import {type(sim).__name__}, which is defined in a script that is not a file",

@@ -47,6 +47,7 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     >>> check_simulator(TabularSimulator(al.zoo.maze(size=10)))
     """
     integer(min=1).validate("steps", steps)
+    seed = integer(min=0).validate("seed", seed)
     _check_attributes(sim)
     original = _current_state(sim, seed)
     rng = np.random.default_rng(seed)
