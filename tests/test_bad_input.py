@@ -280,6 +280,7 @@ METHODS = {
     "certify without a model": (lambda: al.certify(3, PRIOR, PRIOR), "al.MDP"),
     "certify: values complex": (lambda: al.certify(MAZE, PRIOR + 1j, PRIOR.astype(int)), "values"),
     "lift of a wrong size": (lambda: al.aggregate(MAZE, PRIOR.astype(int))[1](PRIOR), "lift"),
+    "depth of 5,000 digits": (lambda: al.HPI(10**5000), "depth is wrong.*cannot be shown"),
     "sweeps zero": (lambda: al.ModifiedPolicyIteration(0), "sweeps"),
     "kappa one": (lambda: al.TLPI(1.0, PRIOR), "kappa"),
     "kappa zero": (lambda: al.TLPI(0.0, PRIOR), "kappa"),

@@ -14,6 +14,9 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 from adalook.errors import ArgumentError
 
+MAX_BITS = 4096
+"""Longer whole numbers are a mistake; Python cannot even print them."""
+
 
 @dataclass(frozen=True)
 class Validator:
@@ -40,8 +43,16 @@ class Validator:
         except (TypeError, OverflowError):
             fits = False
         if not fits:
-            raise ArgumentError(f"{name} is wrong", expected=self.expected, got=repr(value))
+            raise ArgumentError(f"{name} is wrong", expected=self.expected, got=_shown(value))
         return plain
+
+
+def _shown(value: Any) -> str:
+    """Return how a value looks; Python itself shows no whole numbers of more than some thousand digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} that cannot be shown"
 
 
 def _without_numpy(value: Any) -> Any:
@@ -53,6 +64,8 @@ def _integer(value: Any) -> int:
     """Return an integer, or raise TypeError; True and 3.0 are none."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError
+    if int(value).bit_length() > MAX_BITS:
+        raise OverflowError
     return int(value)
 
 

@@ -125,8 +125,9 @@ class Learner:
         self.target.load_weights(state["target"])
         self.optimizer.state.clear()
         moments = state["optimizer"]
-        if moments and len({frozenset(moments.get(name, ())) for name, _ in self.network.named_parameters()}) > 1:
-            raise ValueError("moments of some weights only")
+        needed = MOMENTS.get(type(self.optimizer), frozenset())
+        if moments and not all(needed <= set(moments.get(name, ())) for name, _ in self.network.named_parameters()):
+            raise ValueError(f"some weights lack their {', '.join(sorted(needed))}")
         for name, weight in self.network.named_parameters():
             for key, value in moments.get(name, {}).items():
                 stored = torch.from_numpy(np.array(value)).to(weight.device)
@@ -149,6 +150,11 @@ def head_weights(heads: np.ndarray[Any, Any], balance: float) -> np.ndarray[Any,
     return np.asarray(shares**-balance, np.float32)
 
 
+MOMENTS: dict[type, frozenset[str]] = {
+    torch.optim.Adam: frozenset({"step", "exp_avg", "exp_avg_sq"}),
+    torch.optim.RMSprop: frozenset({"step", "square_avg", "grad_avg"}),
+}
+"""What PyTorch's optimizers keep for every weight."""
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 """What each `Config.optimizer` names."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
-from adalook.errors import ArgumentError, ModelError
+from adalook.errors import ModelError
 from adalook.mdp.transitions import compensated_sum
+from adalook.storage.files import checked_path as checked_path
 
 LARGEST_VALUE = 1e300
 """Rewards so large that some value could pass this would overflow on the way."""
@@ -52,14 +52,6 @@ def number_array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, A
     if result.dtype.kind not in kinds:
         raise ModelError(f"{name} has the wrong type", expected="integers or floats", got=f"dtype {result.dtype}")
     return result
-
-
-def checked_path(value: Any) -> Path:
-    """Return a path, or raise `ArgumentError`."""
-    try:
-        return Path(value)
-    except TypeError:
-        raise ArgumentError("path is wrong", expected="a str or pathlib.Path", got=repr(value)[:80]) from None
 
 
 def refuse_masked(value: Any, name: str) -> None:

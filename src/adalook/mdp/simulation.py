@@ -99,6 +99,7 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
 
     steps = integer(min=1).validate("steps", steps)
     episodes = integer(min=1).validate("episodes", episodes)
+    check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
     try:
         given = np.asarray(policy)
@@ -113,7 +114,6 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
         if 1 < len(table) < steps:
             raise ArgumentError("policy ends too early", expected=f"at least {steps} rows", got=len(table))
     first = rng.integers(mdp.num_states, size=episodes) if start is None else mdp.state_index(start)
-    check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     states = np.empty((episodes, steps + 1), np.int32 if mdp.num_states < 2**31 else np.int64)
     actions, rewards = np.empty((episodes, steps), np.int32), np.empty((episodes, steps))
     states[:, 0] = first

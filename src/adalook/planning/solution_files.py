@@ -28,7 +28,6 @@ import numpy as np
 from adalook import __version__
 from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError, FileError
-from adalook.mdp.checks import checked_path
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate
 from adalook.planning.queries import Counts, Queries
@@ -36,7 +35,7 @@ from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.solve import starting_policy
 from adalook.storage.arrays import pack_arrays, unpack_arrays
 from adalook.storage.documents import check_document, parse_json, with_digest
-from adalook.storage.files import atomic_write, make_directory, read_file
+from adalook.storage.files import atomic_write, checked_path, make_directory, read_file
 
 MODEL_FILE = "model.npz"
 SAVE_ONE = "save one with solution.save(directory), or with: adalook solve SOURCE --out DIRECTORY"

@@ -10,15 +10,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from adalook.errors import FileError
+from adalook.errors import ArgumentError, FileError
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".adalook-", ".tmp"
 STALE_SECONDS = 24 * 3600.0
 """Temporary files of writers that were killed are removed when they are older than this, or at once under a lock."""
 MAX_READ_BYTES = 16 * 2**30
 """Larger files are not read whole."""
+
+
+def checked_path(value: Any) -> Path:
+    """Return a path, or raise `ArgumentError`."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise ArgumentError("path is wrong", expected="a str or pathlib.Path", got=repr(value)[:80]) from None
 
 
 def read_file(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes:

@@ -48,9 +48,9 @@ from adalook.learning.runs.directory import (
 )
 from adalook.learning.runs.export import is_exported_agent, read_exported_agent, write_exported_agent
 from adalook.learning.training import Acting, EnvPool, InProcessActing, Round, Trainer
-from adalook.mdp.checks import checked_path
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import live_simulator, make_simulator, problem_name
+from adalook.storage.files import checked_path
 
 Callback = Callable[[Round], bool | None]
 """A function that training calls with every round; when it returns False, training ends."""

@@ -200,7 +200,7 @@ class QLDQN(Agent):
 
     def _load_share(self, state: dict[str, Any]) -> None:
         if self._controlled is not None:
-            self._controlled.share = state["share"]
+            self._controlled.share = float(state["share"])
 
     def policy_state(self) -> dict[str, Any]:
         """Return what it acts by: its network, its prior, θ and the distances that ranks are taken among."""

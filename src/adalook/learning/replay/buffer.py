@@ -15,6 +15,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -414,7 +415,7 @@ class Records:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go back to what `state` saw."""
-        self.oldest, self.next = state["oldest"], state["next"]
+        self.oldest, self.next = index(state["oldest"]), index(state["next"])
         self._sealed = {}
         parts = [state["before"], *(segment.payload for segment in state["segments"]), state["after"]]
         number = self.oldest
@@ -422,6 +423,8 @@ class Records:
             rows = part.view(self._kind)
             self._ring[np.arange(number, number + len(rows)) % self._slots] = rows
             number += len(rows)
+        if self.oldest < 0 or number != self.next:
+            raise ValueError(f"records {self.oldest} to {self.next}, but {number - self.oldest} of them")
         first = -(-self.oldest // SEGMENT_RECORDS)
         for place, segment in enumerate(state["segments"], first):
             self._sealed[place] = Segment(self._segment_rows(place), segment.digest)

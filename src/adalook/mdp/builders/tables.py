@@ -159,11 +159,12 @@ def _find(ahead: Any, number: dict[Any, int], where: str) -> int:
         with suppress(TypeError):  # arrays have it, too
             found = number.get(ahead.__index__())
     if found is None:
+        shown = " ".join(repr(ahead).split())[:200]
         raise ModelError(
             f"an outcome of {where} leads to a state that the table does not have",
             expected=f"0 to {len(number) - 1}" if all(_is_index(state) for state in number) else "a state of the table",
-            got=repr(ahead)[:200],
-            remedy=did_you_mean(ahead, map(str, number)) or "if the episode ends there, add it without actions: {}",
+            got=shown,
+            remedy=did_you_mean(ahead, map(str, number)) or f"if the episode ends there, add {shown}: {{}}",
         )
     return found
 
