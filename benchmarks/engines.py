@@ -61,7 +61,7 @@ def costs_of(game: str) -> Record:
     trainer, sim = agent.trainer, agent.sim
     state = sim.clone()
     state.reset(seed=0)
-    saved = state.save()
+    saved = sim.reseed(state.save(), 0)  # as in trees, whose randomness is lighter than that of live environments
     nodes = [saved] * 64
     actions = [i % sim.num_actions for i in range(64)]
     observations = np.repeat(state.observe()[None], 64, axis=0)

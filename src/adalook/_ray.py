@@ -95,12 +95,14 @@ def ray_session(address: str | None = None, cpus: int = 1, logs: Path | None = N
 
 
 def check_ray(address: str | None, purpose: str) -> None:
-    """Raise at once, before anything is begun, if Ray is not installed, nobody listens, or there is no token."""
+    """Raise at once, before anything is begun, if nobody listens, Ray is not installed, or there is no token."""
+    cluster = None if _connected_already() else address
+    if cluster is not None:
+        check_listener(cluster)
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("ray", "ray", purpose)
-    if address is not None and not _connected_already():
-        check_listener(address)
-        check_token(address)
+    if cluster is not None:
+        check_token(cluster)
 
 
 def check_token(address: str) -> None:
