@@ -23,12 +23,12 @@ from adalook._validation import field_help
 from adalook.cli.terminal import DONE, STOPPED_EARLY, optional, show_engine_messages
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config, read_settings
-from adalook.learning.engines.base import LearningEngine, engine_named
 from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
+    from adalook.learning.engines.base import LearningEngine
     from adalook.learning.runs.run import RunResult
 
 
@@ -184,6 +184,8 @@ class TrainCommand:
         steps, seconds = self.steps or None, self.seconds or None
         training_limits(steps, seconds)
         directory = Path(self.out or self.resume)
+        from adalook.learning.engines.base import engine_named  # which the help does not wait for
+
         engine = engine_named(self.engine, self.actors, self.address, self.asynchronous)
         if engine is not None:
             show_engine_messages()

@@ -82,7 +82,7 @@ def test_a_checkpoint_of_another_version_is_said_so(
 ) -> None:
     from adalook.learning.runs import run as runs
 
-    def broken(place: Path) -> None:
+    def broken(*_: object) -> None:
         raise KeyError("something new")
 
     monkeypatch.setattr(runs, "load_agent", broken)

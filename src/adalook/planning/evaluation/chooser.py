@@ -85,6 +85,8 @@ FIRST_BACKUPS = 25
 """Work in place, in backups, before its rate is judged."""
 TRIAL_PASSES, TRIAL_SHARE = 4, 0.5
 """Sweeps are tried on a local model for so many passes, and for this share of what was spent in place."""
+LOCAL_ROUNDS = 3
+"""Rounds on a local model in which only the race between iteration in place and factorisations decides about these."""
 FAIR_SHARE = 0.5
 """Iteration in place is not given up before it has cost so much of what factorisations are predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -271,6 +273,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Take the way that is predicted to cost least."""
         self._partial = self._partial and not (last and self._stalled(last))
         if not self._partial:
+            self._may_factorise = True  # the race is over
             return super().evaluate(policy, values, last)
         self._rounds += 1
         if self._pointers:
@@ -325,7 +328,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Sweep as often as the improvements to come are worth, then back up what may be the best."""
         if self._eliminating is None and elimination.pays(self.mdp):
             self._eliminating = elimination.EliminatingBackups(self.mdp)
-        self._may_factorise = not self._local  # on local models the race decides about factorisations
+        self._may_factorise = not self._local or self._rounds > LOCAL_ROUNDS  # until then the race decides
         evaluation = self._some_sweeps(policy, values, last)
         if self._eliminating is None:
             last_backup, looked_at = backup(self.mdp, evaluation.values, policy), 1.0
