@@ -125,9 +125,9 @@ def test_shipped_agents_load_and_play(directory: Path) -> None:
     agent = load_agent(directory)
     card = json.loads((directory / CARD).read_text())
     assert sum(path.stat().st_size for path in directory.iterdir()) < 2_000_000
-    assert card["about"]["made_by"].startswith("adalook train ")
+    assert card["about"]["made_by"].startswith(("adalook train ", "adalook reproduce "))
     assert 0 < agent.evaluate(1, max_episode_steps=20).steps[0] <= 20
 
 
 def test_agents_are_shipped() -> None:
-    assert {path.name for path in SHIPPED} >= {"minatar-asterix", "minatar-breakout"}
+    assert {path.name for path in SHIPPED} >= {"atari-videopinball", "minatar-asterix", "minatar-breakout"}

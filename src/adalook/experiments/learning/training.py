@@ -274,7 +274,10 @@ def train(job: TrainingJob) -> JsonDict:
         if job.agent_folder is not None:
             final = record["final"] or {}
             scores = {name: final[name] for name in ("score", "scores") if name in final}
-            made_by = f"adalook reproduce {job.suite.name}, run {job.name}"
+            made_by = (
+                f"adalook reproduce {job.suite.name} --games {job.game.name} --agents {job.agent} "
+                f"--seeds {job.seed + 1} --seconds {job.seconds:g} --keep-agents"
+            )
             run.agent.export(job.agent_folder, steps=run.steps, **scores, made_by=made_by)
     return record
 
