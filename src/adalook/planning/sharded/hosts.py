@@ -262,7 +262,7 @@ class RayEngineSettings(Protocol):
 
     @property
     def patience_seconds(self) -> float:
-        """How long another actor may take to start."""
+        """Seconds that another actor may take to start."""
 
 
 def open_hosts(engine: Any, source: BlockSource, edges: Sequence[int]) -> Hosts:

@@ -43,6 +43,7 @@ class RayHosts(Hosts):
         self._owner = [k * count // shards for k in range(shards)]
         self._session = contextlib.ExitStack()
         self._actors: dict[int, Any] = {}
+        self._processes: dict[int, int] = {}
         try:
             self._ray = self._session.enter_context(ray_session(engine.address, count))
             # On this machine nobody else wants the cores; in a cluster actors are spread by them.
@@ -67,9 +68,8 @@ class RayHosts(Hosts):
 
     @property
     def process_ids(self) -> list[int]:
-        """Process ids of the current actors, on their machines."""
-        found: list[int] = self._ray.get([actor.process_id.remote() for actor in self._actors.values()])
-        return found
+        """Process ids of the current actors, on their machines; one that dies is replaced when its answer is missed."""
+        return [self._processes[index] for index in self._actors]
 
     def ask(self, requests: Mapping[int, Sequence[Request]]) -> dict[int, Any]:
         waiting: dict[Any, int] = {}
@@ -136,7 +136,7 @@ class RayHosts(Hosts):
         """Wait until an actor is there, with the same versions as here; False if it is not in time."""
         exceptions = self._ray.exceptions
         try:
-            node, versions = self._ray.get(self._actors[index].about.remote(), timeout=seconds)
+            node, process, versions = self._ray.get(self._actors[index].about.remote(), timeout=seconds)
         except exceptions.GetTimeoutError:
             return False
         except exceptions.RayTaskError as error:
@@ -144,6 +144,7 @@ class RayHosts(Hosts):
         except exceptions.RayError:
             return False
         check_versions(versions_here(), versions, node)
+        self._processes[index] = process
         return True
 
 
@@ -153,13 +154,9 @@ class RayShardHost:
     def __init__(self, model: tuple[BlockSource, tuple[int, ...]]) -> None:
         self._group = ShardGroup(*model)
 
-    def about(self) -> tuple[str, dict[str, str]]:
-        """Return the name of this machine, and its versions."""
-        return platform.node(), versions_here()
-
-    def process_id(self) -> int:
-        """Return the id of this process."""
-        return os.getpid()
+    def about(self) -> tuple[str, int, dict[str, str]]:
+        """Return the name of this machine, the id of this process, and its versions."""
+        return platform.node(), os.getpid(), versions_here()
 
     def answer(self, requests: Mapping[int, Sequence[Request]]) -> dict[int, Any] | Failure:
         """Carry out requests, and return the answers or what went wrong."""
