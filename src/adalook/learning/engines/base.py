@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from adalook._ray import check_ray
 from adalook._validation import boolean, check_fields, integer, optional, positive, text
 from adalook.errors import ArgumentError
-from adalook.simulators.base import Simulator
 
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
     from adalook.learning.training import Acting, InProcessActing
+    from adalook.simulators.base import Simulator
 
 MOST_ACTORS = 4096
 
