@@ -1,5 +1,7 @@
 """Bad input is refused at the door, by our own error, which names what is wrong; good input never is."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -50,7 +52,60 @@ def either_form(states):
 TWO_SUCCESSORS = np.tile(np.array([0, 1]), (3, 2, 1))
 HALVES = np.full((3, 2, 2), 0.5)
 
+
+def damaged_sparse(kind, **parts):
+    matrix = sp.csr_array(np.eye(3)).asformat(kind)
+    for name, value in parts.items():
+        setattr(matrix, name, value)
+    return matrix
+
+
+FAR = np.array([0, 1, 10**8], np.int32)
+
+
+class Endless(Sequence):
+    """Says that it is long, and never ends."""
+
+    def __len__(self):
+        return 2**62
+
+    def __getitem__(self, index):
+        return 0.0
+
+
+class Unprintable:
+    """Raises for whoever wants to see it, or to have it as an array."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+    __array__ = __repr__
+
+
 MODELS = {
+    "rewards in a list of masked arrays": (
+        lambda: al.MDP([np.ma.masked_array([1.0, 2.0], mask=[True, False])] * 3, NEXT, 0.9),
+        "rewards is a masked array",
+    ),
+    "rewards without an end": (lambda: al.MDP(Endless(), NEXT, 0.9), "rewards is wrong"),
+    "rewards that cannot be shown": (lambda: al.MDP(Unprintable(), NEXT, 0.9), "rewards cannot be made an array"),
+    "a discount of too many digits to show": (lambda: al.MDP(R, NEXT, 10**5000), "discount.*cannot be shown"),
+    "a list of damaged matrices": (
+        lambda: al.MDP(R, [damaged_sparse("csc", indices=FAR), sp.csc_array(np.eye(3))], 0.9),
+        "transitions is a damaged sparse matrix",
+    ),
+    "a list of damaged csr matrices": (
+        lambda: al.MDP(R, [damaged_sparse("csr", indices=FAR), sp.csr_array(np.eye(3))], 0.9),
+        "transitions is a damaged sparse matrix.*columns 0 to 2",
+    ),
+    "rewards in a damaged matrix": (
+        lambda: al.MDP(damaged_sparse("coo", coords=(FAR, np.arange(3))), np.full((3, 1, 3), 1 / 3), 0.9),
+        "rewards is a damaged sparse matrix.*rows 0 to 2",
+    ),
+    "rewards in a complex matrix": (
+        lambda: al.MDP(sp.csr_array(1j * np.eye(3)), np.full((3, 1, 3), 1 / 3), 0.9),
+        "rewards is a sparse array of the wrong kind",
+    ),
     "names in a set": (lambda: al.MDP(R, NEXT, 0.9, action_names={"a", "b"}), "action_names are wrong.*in their order"),
     "names masked": (
         lambda: al.MDP(R, NEXT, 0.9, action_names=np.ma.masked_array(["a", "b"], mask=[True, False])),

@@ -10,7 +10,7 @@ import pytest
 
 from adalook import _validation as validation
 from adalook._validation import Validator
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 
 INF, NAN = float("inf"), float("nan")
 
@@ -25,9 +25,9 @@ ACCEPTED: list[tuple[Validator, Any, Any]] = [
     (validation.non_negative, 0, 0.0),
     (validation.positive, 1e-300, 1e-300),
     (validation.positive_or_infinite, INF, INF),
-    (validation.number_list(2), [1, 0.5], (1.0, 0.5)),
-    (validation.number_list(2), np.array([0.25]), (0.25,)),
-    (validation.number_list(2), (), ()),
+    (validation.fraction_list(2), [1, 0.5], (1.0, 0.5)),
+    (validation.fraction_list(2), np.array([0.25]), (0.25,)),
+    (validation.fraction_list(2), (), ()),
     (validation.one_of("adam", "rmsprop"), "adam", "adam"),
     (validation.text("a name"), "x", "x"),
     (validation.boolean, True, True),
@@ -53,7 +53,7 @@ REFUSED: list[tuple[Validator, list[Any]]] = [
     (validation.non_negative, [-1.0, INF, NAN]),
     (validation.positive, [0.0, INF, NAN, 10**400]),
     (validation.positive_or_infinite, [0.0, NAN]),
-    (validation.number_list(2), [[1, 2, 3], 0.5, "12", [NAN], ["a"], [True], None]),
+    (validation.fraction_list(2), [[1, 2, 3], 0.5, "12", [NAN], ["a"], [True], None]),
     (validation.one_of("adam", "rmsprop"), ["sgd", "", None, 3]),
     (validation.text("a name"), ["", None, b"x"]),
     (validation.boolean, [0, 1, "yes", None]),
@@ -67,7 +67,7 @@ REFUSED: list[tuple[Validator, list[Any]]] = [
 def test_other_values_are_refused_with_what_was_expected(validator: Validator, value: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         validator.validate("the setting", value)
-    assert str(caught.value) == f"the setting is wrong: expected {validator.expected}, got {value!r}."
+    assert str(caught.value) == f"the setting is wrong: expected {validator.expected}, got {shown(value)}."
 
 
 def test_numbers_in_text_are_read_or_refused_by_name() -> None:

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 import adalook as al
 from adalook.search import Budget, FixedDepth, QuantileDepth, RecentDistances, Root, make_expander, search
 from benchmarks.results import ROOT
-from benchmarks.torture import commands
+from benchmarks.torture import commands, hostile
+from benchmarks.torture.hostile import hostile_values
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, Row, Scale, attempt
 
 BAD = frozenset({DIFFERENT, FOREIGN, HANG, MEMORY})
@@ -74,9 +75,10 @@ def _csc(**parts: Any) -> Any:
 def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
     """Return functions of one argument that must refuse nonsense, with what they may accept."""
     numbers = {"a list of text", "an empty list"}
+    callables = {"__call__ raises", "a coroutine function"}  # what they raise is the caller's own
     cells = np.array([[0, 0], [0, 1], [1, 0]])
     walls = np.zeros((2, 2), bool)
-    iterables = {"an empty list", "an empty array", "text", "bytes"}
+    iterables = {"an empty list", "an empty array"}
     return {
         "MDP rewards": (lambda x: al.MDP(x, NEXT, 0.9), set()),
         "MDP transitions": (lambda x: al.MDP(R, x, 0.9), set()),
@@ -85,12 +87,12 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         "MDP layout": (lambda x: al.MDP(R, NEXT, 0.9, layout=x), set()),
         "Layout cells": (lambda x: al.Layout(x, walls), set()),
         "Layout walls": (lambda x: al.Layout(cells, x), set()),
-        "Layout moves": (lambda x: al.Layout(cells, walls, moves=x), iterables | {"a generator"}),
+        "Layout moves": (lambda x: al.Layout(cells, walls, moves=x), iterables),
         "Layout start": (lambda x: al.Layout(cells, walls, start=x), set()),
-        "Layout goals": (lambda x: al.Layout(cells, walls, goals=x), iterables - {"text", "bytes"} | {"a generator"}),
+        "Layout goals": (lambda x: al.Layout(cells, walls, goals=x), iterables),
         "Layout action_names": (
             lambda x: al.Layout(cells, walls, action_names=x),
-            {"an empty list", "a list of text", "an array of text", "a dict", "an empty array", "a generator"},
+            {"an empty list", "a list of text", "an array of text", "an empty array"},
         ),
         "zoo.chain n": (lambda x: al.zoo.chain(x), set()),
         "zoo.chain discount": (lambda x: al.zoo.chain(3, x), set()),
@@ -107,7 +109,7 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         "solve max_seconds": (lambda x: al.solve(MODEL, max_seconds=x), set()),
         "solve initial_policy": (lambda x: al.solve(MODEL, initial_policy=x), set()),
         "solve keep_states": (lambda x: al.solve(MODEL, keep_states=x), set()),
-        "solve on_iteration": (lambda x: al.solve(MODEL, on_iteration=x), {"a function", "a type"}),
+        "solve on_iteration": (lambda x: al.solve(MODEL, on_iteration=x), {"a function", "a type"} | callables),
         "HPI": (lambda x: al.HPI(x), set()),
         "WLPI": (lambda x: al.WLPI(x), set()),
         "TLPI kappa": (lambda x: al.TLPI(x, np.zeros(3)), set()),
@@ -121,7 +123,7 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         "priors.few_iterations": (lambda x: al.priors.few_iterations(MODEL, x), {"a huge number"}),
         "MDP.load": (lambda x: al.MDP.load(x), set()),
         "MDP.save": (lambda x: MODEL.save(x), set()),
-        "make_simulator": (lambda x: al.make_simulator(x), set()),
+        "make_simulator": (lambda x: al.make_simulator(x), callables),
         "Budget nodes": (lambda x: Budget(nodes=x), {"a huge number"}),
         "Budget seconds": (lambda x: Budget(seconds=x), set()),
         "FixedDepth": (lambda x: FixedDepth(x), {"a huge number"}),
@@ -134,7 +136,8 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         "MDP state_names": (lambda x: al.MDP(R, NEXT, 0.9, state_names=x), {"a generator"}),
         "MDP action_names": (
             lambda x: al.MDP(R, NEXT, 0.9, action_names=x),
-            {"a list of text", "a ragged list", "a generator"},
+            {"a list of text", "a ragged list", "a generator", "an array of bytes", "numbers that overflow"}
+            | {"a list of itself and numbers"},
         ),
         "from_function num_states": (lambda x: al.MDP.from_function(_answer, x, 2, 0.9), set()),
         "from_function num_actions": (lambda x: al.MDP.from_function(_answer, 3, x, 0.9), set()),
@@ -166,7 +169,7 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         ),
         "RecentDistances window": (lambda x: RecentDistances(x), {"a huge number"}),
         "search simulator": (lambda x: _search(sim=x), set()),
-        "search value function": (lambda x: _search(value_fn=x), {"a function", "a type"}),
+        "search value function": (lambda x: _search(value_fn=x), {"a function", "a type"} | callables),
         "search values": (lambda x: _search(value_fn=lambda leaves, depth: x), set()),
         "search width": (lambda x: _search(width=x), {"a huge number"}),
         "search seed": (lambda x: _search(seed=x), {"-1", "a huge number", "a huge negative number"}),
@@ -290,7 +293,7 @@ def rows(scale: Scale) -> list[Row]:
     cases = [
         (f"{name} = {what}", lambda call=call, value=value: call(value))
         for name, (call, allowed) in arguments().items()
-        for what, value in NONSENSE.items()
+        for what, value in (NONSENSE | hostile_values()).items()
         if what not in allowed
     ]
     cases += list(single_cases().items())
@@ -300,4 +303,4 @@ def rows(scale: Scale) -> list[Row]:
             warnings.simplefilter("ignore")
             outcome, what = attempt(call)
         python.add(outcome, f"{name}: {what}")
-    return [python, *commands.rows(scale), *command_rows(scale)]
+    return [python, *hostile.rows(scale), *commands.rows(scale), *command_rows(scale)]

@@ -1,6 +1,6 @@
 """Validators of settings: a validator returns a value as plain Python, or raises an error with what was expected.
 
-Numbers may be NumPy's. NumPy itself is not imported, so that the command line can check its flags without it.
+Numbers may be NumPy's. NumPy itself is imported for arrays only: the command line checks its flags without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_origin, get_type_hints
 
-from adalook.errors import ArgumentError
+from adalook.errors import AdalookError, ArgumentError, shown
 
 MAX_BITS = 4096
 """Longer whole numbers are a mistake; Python cannot even print them."""
@@ -40,24 +40,21 @@ class Validator:
         try:
             plain = self.read(_without_numpy(value))
             fits = self.holds(plain)
-        except (TypeError, OverflowError):
+        except Exception:  # objects of others may raise whatever they like
             fits = False
         if not fits:
-            raise ArgumentError(f"{name} is wrong", expected=self.expected, got=_shown(value))
+            raise ArgumentError(f"{name} is wrong", expected=self.expected, got=shown(value))
         return plain
-
-
-def _shown(value: Any) -> str:
-    """Return how a value looks; Python itself shows no whole numbers of more than some thousand digits."""
-    try:
-        return repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} that cannot be shown"
 
 
 def _without_numpy(value: Any) -> Any:
     """Return NumPy's numbers as Python's, its arrays as lists, and everything else as it is."""
-    return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
+    if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
+        return value
+    plain = value.tolist()
+    if plain is None:  # "not a time" is not "none"
+        raise TypeError
+    return plain
 
 
 def _integer(value: Any) -> int:
@@ -101,12 +98,12 @@ def integer(min: int, max: int | None = None) -> Validator:
     return Validator(f"a whole number {min}..{max}", _integer, lambda value: min <= value <= max)
 
 
-def number_list(max_length: int) -> Validator:
-    """Accept up to `max_length` numbers."""
+def fraction_list(max_length: int) -> Validator:
+    """Accept up to `max_length` numbers in [0, 1]."""
     return Validator(
-        f"up to {max_length} numbers, such as (0.3, 0.1)",
+        f"up to {max_length} numbers in [0, 1], such as (0.3, 0.1)",
         _numbers,
-        lambda values: len(values) <= max_length and all(value == value for value in values),
+        lambda values: len(values) <= max_length and all(0.0 <= value <= 1.0 for value in values),
     )
 
 
@@ -166,7 +163,47 @@ def parse_number(text: str, kind: type, what: str) -> Any:
         return kind(text)
     except ValueError:
         expected = "a whole number" if kind is int else "a number"
-        raise ArgumentError(f"{what} is wrong", expected=expected, got=repr(text)) from None
+        raise ArgumentError(f"{what} is wrong", expected=expected, got=shown(text)) from None
+
+
+def as_array(name: str, value: Any, error: type[AdalookError] = ArgumentError) -> Any:
+    """Return a value as a NumPy array of any type, or raise `error`; lists, arrays and what says it is one are taken.
+
+    Masked entries are refused: their numbers would be taken as they are. So are other sequences, which NumPy reads item
+    by item without an end in sight, and sparse matrices, which it takes for a single object.
+    """
+    import numpy as np
+
+    parts = value if isinstance(value, list | tuple) else [value]
+    for part in parts:
+        if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
+            raise error(
+                f"{name} is a masked array",
+                expected="plain numbers",
+                got=f"{int(np.ma.getmaskarray(part).sum())} masked entries",
+                remedy="fill in what is masked; to forbid actions of a model pass mask=, False where there is none",
+            )
+    plain = isinstance(value, np.ndarray | list | tuple | range | str | bytes | numbers.Number)
+    if not plain and not _says_array(value):
+        raise error(f"{name} is wrong", expected="an array or a list", got=shown(value))
+    try:
+        return np.asarray(value)
+    except Exception as reason:  # ragged lists, and whatever conversions of others raise
+        ragged = isinstance(value, list | tuple) and isinstance(reason, ValueError)
+        what = f"{name} is ragged" if ragged else f"{name} cannot be made an array"
+        got = "rows of unequal length or kind" if ragged else f"{type(reason).__name__}: {reason}"
+        raise error(what, expected="a rectangular array", got=got) from None
+
+
+def _says_array(value: Any) -> bool:
+    """Return whether something says that it is an array; a memoryview, for instance."""
+    try:
+        if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
+            return True
+        memoryview(value)
+    except Exception:
+        return False
+    return True
 
 
 def check_fields(settings: Any, owner: str) -> None:

@@ -21,7 +21,7 @@ class AdalookError(Exception):
         if expected is not None:
             parts.append(f": expected {expected}")
         if got is not None:
-            parts.append(f"{',' if expected is not None else ':'} got {_one_line(str(got))}")
+            parts.append(f"{',' if expected is not None else ':'} got {_one_line(_text(got))}")
         message = "".join(parts)
         if remedy:
             code = remedy.startswith("al.")
@@ -33,6 +33,26 @@ def _one_line(text: str) -> str:
     """Return text without line breaks, which arrays and errors of others have, cut where it is very long."""
     line = " ".join(text.split()) if "\n" in text else text
     return line if len(line) <= LONGEST_GOT else f"{line[:LONGEST_GOT]}…"
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def shown(value: object, longest: int = 200) -> str:
+    """Return how a value looks, cut where it is long; what cannot even be shown is named by its type.
+
+    >>> shown("x" * 1000, longest=5), shown(10**5000)
+    ("'xxxx…", 'a int that cannot be shown')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # Python shows no whole numbers of thousands of digits; objects of others may do anything
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

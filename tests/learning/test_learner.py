@@ -183,3 +183,18 @@ def test_the_target_network_is_a_copy_that_stays_behind() -> None:
     assert not np.array_equal(learn.target.weights()["trunk.conv.weight"], net.weights()["trunk.conv.weight"])
     learn.copy_to_target()
     assert all(np.array_equal(weight, net.weights()[name]) for name, weight in learn.target.weights().items())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("exp_avg", np.array(True)), ("exp_avg", np.float32(0.0)), ("exp_avg_sq", np.zeros(3)), ("step", np.arange(2.0))],
+)
+def test_moments_that_fit_no_weight_are_refused(key: str, value: Any) -> None:
+    net = network()
+    teacher = learner(net, optimizer="adam")
+    teacher.update([batch([1, 2])])
+    state = teacher.state()
+    teacher.load_state(state)
+    next(iter(state["optimizer"].values()))[key] = value
+    with pytest.raises(ValueError, match=key):
+        teacher.load_state(state)

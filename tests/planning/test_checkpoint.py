@@ -130,6 +130,13 @@ def test_damage_is_found(place, tmp_path):
         al.solve(mdp, checkpoint=file)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_in_its_place_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "solve.ckpt")
+    with pytest.raises(FileError, match="pipe"):
+        al.solve(al.zoo.chain(n=3), checkpoint=tmp_path / "solve.ckpt")
+
+
 def test_places_that_cannot_be_written_are_named_before_the_work(tmp_path):
     mdp = al.zoo.chain(n=3)
     with pytest.raises(FileError, match="Make the directory"):
@@ -139,7 +146,7 @@ def test_places_that_cannot_be_written_are_named_before_the_work(tmp_path):
     (tmp_path / "letter").write_text("Dear all")
     with pytest.raises(FileError, match="not a checkpoint"):
         al.solve(mdp, checkpoint=tmp_path / "letter")
-    with pytest.raises(ArgumentError, match="checkpoint is no path"):
+    with pytest.raises(ArgumentError, match="checkpoint is wrong"):
         al.solve(mdp, checkpoint=3)
     with pytest.raises(ArgumentError, match="finite horizon takes no checkpoint"):
         al.solve(mdp, horizon=3, checkpoint=tmp_path / "solve.ckpt")

@@ -20,16 +20,16 @@ from adalook._validation import (
     fraction,
     fraction_above_zero,
     fraction_below_one,
+    fraction_list,
     integer,
     matching,
     non_negative,
-    number_list,
     one_of,
     positive,
     text,
 )
-from adalook.errors import ArgumentError, FileError, did_you_mean
-from adalook.storage.files import atomic_write, file_error
+from adalook.errors import ArgumentError, FileError, did_you_mean, shown
+from adalook.storage.files import atomic_write, checked_path, file_error, read_file
 
 Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
@@ -37,6 +37,8 @@ Acceleration = Literal["all", "network", "optimizer", "none"]
 RewardScale = Literal["clip", "log"]
 SearchShape = Literal["exhaustive", "rollouts"]
 
+MAX_SETTINGS_BYTES = 2**20
+"""A longer file of settings is none."""
 BUILT_IN_NETWORKS = ("nature", "compact", "minatar", "mlp", "table")
 
 DEEPEST = 127
@@ -159,7 +161,7 @@ class Config:
     ] = 5
     depth_shares: Annotated[
         tuple[float, ...],
-        number_list(DEEPEST - 1),
+        fraction_list(DEEPEST - 1),
         "If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than "
         "1, 2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never.",
     ] = (0.3, 0.1)
@@ -295,7 +297,7 @@ class Config:
     def from_plain(cls, plain: dict[str, Any]) -> Config:
         """Return the config that `to_plain` gave; an unknown name is refused."""
         if not isinstance(plain, dict):
-            raise ArgumentError("config: no settings", expected="a mapping from names to values", got=repr(plain))
+            raise ArgumentError("config: no settings", expected="a mapping from names to values", got=shown(plain))
         return cls(**known_settings(plain))
 
     @classmethod
@@ -329,10 +331,10 @@ class Config:
 def read_settings(path: str | Path) -> dict[str, Any]:
     """Return the settings of a TOML file, every name checked."""
     try:
-        settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        settings = tomllib.loads(read_file(checked_path(path), MAX_SETTINGS_BYTES).decode())
     except OSError as error:
         raise file_error("read", Path(path), error) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, nested without end, numbers of any length
         raise FileError(f"{path} is no TOML file", expected="lines such as learning_rate = 1e-4", got=error) from error
     return known_settings(settings)
 
@@ -370,6 +372,6 @@ def _check_network(name: str) -> None:
         raise ArgumentError(
             "config: there is no such network",
             expected=f"one of {', '.join(NETWORKS)}",
-            got=repr(name),
+            got=shown(name),
             remedy="register it in adalook.learning.networks.NETWORKS",
         )

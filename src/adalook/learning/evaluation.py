@@ -12,7 +12,7 @@ import numpy as np
 
 from adalook import _validation as validation
 from adalook._arrays import FloatArray
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.training import idle_steps
 from adalook.simulators.base import Simulator
@@ -89,7 +89,7 @@ def evaluate(
     max_episode_steps = validation.integer(1).validate("max_episode_steps", max_episode_steps)
     max_nodes = validation.optional(validation.integer(1)).validate("max_nodes", max_nodes)
     if watcher is not None and not callable(watcher):
-        raise ArgumentError("the watcher is no function", got=repr(watcher))
+        raise ArgumentError("the watcher is no function", got=shown(watcher))
     waiting = iter(range(episodes))
     playing = [_begin(sim.clone(), number, seed) for number in itertools.islice(waiting, num_envs)]
     played: list[_Play] = []

@@ -131,9 +131,9 @@ class Learner:
         for name, weight in self.network.named_parameters():
             for key, value in moments.get(name, {}).items():
                 stored = torch.from_numpy(np.array(value)).to(weight.device)
-                if stored.shape not in (weight.shape, ()):
-                    raise ValueError(f"{key} of {name} has the shape {tuple(stored.shape)}")
-                if stored.shape == weight.shape:  # as PyTorch makes them: where and how the weight is
+                if stored.shape != (() if key == "step" else weight.shape) or not stored.is_floating_point():
+                    raise ValueError(f"{key} of {name} is {stored.dtype} of shape {tuple(stored.shape)}")
+                if key != "step":  # as PyTorch makes them: where and how the weight is
                     stored = torch.empty_like(weight, requires_grad=False).copy_(stored)
                 self.optimizer.state[weight][key] = stored
 

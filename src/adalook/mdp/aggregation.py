@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook._validation import as_array
 from adalook.errors import ModelError
 from adalook.mdp import checks
 from adalook.mdp.model import MDP
@@ -38,10 +39,7 @@ def aggregate(mdp: MDP, groups: Any) -> tuple[MDP, Lift]:
 
     if not isinstance(mdp, MDP):
         raise ModelError("aggregate got no model", expected="an al.MDP", got=type(mdp).__name__)
-    try:
-        given = np.asarray(groups)
-    except ValueError:
-        raise ModelError("groups are ragged", expected=f"ints ({mdp.num_states},)") from None
+    given = as_array("groups", groups, ModelError)
     if given.shape != (mdp.num_states,) or given.dtype.kind not in "iu":
         raise ModelError("groups are wrong", expected=f"ints ({mdp.num_states},)", got=f"{given.dtype} {given.shape}")
     names, group = np.unique(given, return_inverse=True)

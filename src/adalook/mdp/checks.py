@@ -10,7 +10,8 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
-from adalook.errors import ModelError
+from adalook._validation import as_array
+from adalook.errors import ModelError, shown
 from adalook.mdp.transitions import compensated_sum
 from adalook.storage.files import checked_path as checked_path
 
@@ -32,44 +33,65 @@ CHUNK = 2**22
 def checked_discount(value: Any) -> float:
     """Return a discount as a float in [0, 1], or raise `ModelError`."""
     if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
-        raise ModelError("discount is not a number", expected="a float in [0, 1]", got=repr(value))
+        raise ModelError("discount is not a number", expected="a float in [0, 1]", got=shown(value))
     try:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
     if not 0.0 <= number <= 1.0:
-        raise ModelError("discount is out of range", expected="0 <= discount <= 1", got=repr(value)[:80])
+        raise ModelError("discount is out of range", expected="0 <= discount <= 1", got=shown(value))
     return number
 
 
 def number_array(value: Any, name: str, kinds: str = "iuf") -> np.ndarray[Any, Any]:
     """Return an array of real numbers, or raise: never objects, strings, complex numbers or ragged lists."""
-    refuse_masked(value, name)
-    try:
-        result = np.asarray(value)
-    except ValueError:
-        raise ModelError(f"{name} is ragged", expected="a rectangular array", got="rows of unequal length") from None
+    result: np.ndarray[Any, Any] = as_array(name, value, ModelError)
     if result.dtype.kind not in kinds:
         raise ModelError(f"{name} has the wrong type", expected="integers or floats", got=f"dtype {result.dtype}")
     return result
 
 
-def refuse_masked(value: Any, name: str) -> None:
-    """Raise for a masked array with anything masked: what it hides would be taken for numbers."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
-        raise ModelError(
-            f"{name} is a masked array",
-            expected="plain numbers",
-            got=f"{int(np.ma.getmaskarray(value).sum())} masked entries",
-            remedy="to forbid actions pass mask=, an (S, A) array that is False there",
-        )
+def sparse_rows(matrix: Any, name: str) -> Any:
+    """Return a CSR copy of a sparse matrix of any kind with every entry as it is stored, or raise `ModelError`.
 
-
-def check_sparse_format(matrix: Any) -> None:
-    """Raise unless a sparse matrix is well formed: SciPy's conversions believe its indices, and write where they lead.
-
-    Covers the kinds with index pointers, csr, csc and bsr; the others are checked when they are converted.
+    SciPy's own conversions believe the indices and write where they lead: a damaged matrix could end the process. They
+    also sum entries that are stored twice, which could hide a wrong sign. Indices of CSR are left to the check of rows,
+    which names the state and the action.
     """
+    from scipy.sparse import csr_array
+
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iufb":
+        raise ModelError(
+            f"{name} is a sparse array of the wrong kind", expected="a matrix of real numbers", got=shown(matrix)
+        )
+    _check_pointers(matrix, name)
+    try:
+        if matrix.format == "csr":
+            return csr_array((_numbers(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
+        entries = matrix.tocoo()
+        rows, columns, data = (np.asarray(part) for part in (entries.row, entries.col, entries.data))
+    except Exception as error:  # damage of the kinds that are made of Python's objects
+        raise ModelError(f"{name} is a damaged sparse matrix", got=error) from None
+    for what, indices, size in (("rows", rows, matrix.shape[0]), ("columns", columns, matrix.shape[1])):
+        if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < size):
+            raise ModelError(
+                f"{name} is a damaged sparse matrix",
+                expected=f"{what} 0 to {size - 1}",
+                got=f"{int(indices.min())} to {int(indices.max())}",
+            )
+    order = np.argsort(rows, kind="stable")
+    indptr = np.searchsorted(rows[order], np.arange(matrix.shape[0] + 1))
+    return csr_array((_numbers(data[order]), columns[order], indptr), shape=matrix.shape)
+
+
+def _numbers(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return numbers as they are, or wider where SciPy has no loops for them: halves, and those of other machines."""
+    native = data.astype(data.dtype.newbyteorder("="), copy=False)
+    return native.astype(np.float32) if native.dtype == np.float16 else native
+
+
+def _check_pointers(matrix: Any, name: str) -> None:
+    """Raise unless the kinds with index pointers, csr, csc and bsr, are well formed."""
     if matrix.format not in ("csr", "csc", "bsr"):
         return
     blocks = matrix.blocksize if matrix.format == "bsr" else (1, 1)
@@ -81,13 +103,11 @@ def check_sparse_format(matrix: Any) -> None:
     sound = sound and data.shape[1:] == (tuple(blocks) if matrix.format == "bsr" else ())
     if not sound:
         raise ModelError(
-            "transitions is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling, and as many data"
+            f"{name} is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling, and as many data"
         )
-    if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < inner):
-        if matrix.format == "csr":
-            return  # the check of the rows names the state and the action
+    if matrix.format != "csr" and len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < inner):
         raise ModelError(
-            "transitions is a damaged sparse matrix",
+            f"{name} is a damaged sparse matrix",
             expected=f"indices 0 to {inner - 1}",
             got=f"{int(indices.min())} to {int(indices.max())}",
         )
@@ -167,11 +187,7 @@ def checked_mask(value: Any, shape: tuple[int, ...], first: int = 0) -> BoolArra
     """Return which actions are offered (S, A), or None when all are; errors count states from `first` on."""
     if value is None:
         return None
-    refuse_masked(value, "mask")
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        raise ModelError("mask is ragged", expected="a rectangular (S, A) array of bools") from None
+    given = as_array("mask", value, ModelError)
     if given.dtype != np.bool_:
         raise ModelError(
             "mask has the wrong type", expected="bools", got=f"dtype {given.dtype}", remedy="use mask.astype(bool)"

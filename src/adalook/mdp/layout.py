@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, IntArray
-from adalook._validation import integer
-from adalook.errors import ModelError
+from adalook._validation import as_array, integer
+from adalook.errors import ModelError, shown
 
 Cell = tuple[int, int]
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return anything that can be listed as a list; what cannot is one thing that is wrong."""
-    try:
-        return list(value)
-    except TypeError:
-        return [None]
+    """Return the items of a list, tuple or array; anything else is one thing that is wrong."""
+    return list(value) if isinstance(value, list | tuple | np.ndarray) and getattr(value, "ndim", 1) != 0 else [None]
 
 
 def _pairs(value: Any, name: str) -> tuple[Cell, ...]:
@@ -28,7 +25,7 @@ def _pairs(value: Any, name: str) -> tuple[Cell, ...]:
         [item.item() if isinstance(item, np.integer) else item for item in _listed(pair)] for pair in _listed(value)
     ]
     if not all(len(pair) == 2 and all(type(item) is int for item in pair) for pair in pairs):
-        raise ModelError(f"layout: {name} is wrong", expected="pairs of ints", got=repr(value)[:80])
+        raise ModelError(f"layout: {name} is wrong", expected="pairs of ints", got=shown(value))
     return tuple((row, column) for row, column in pairs)
 
 
@@ -49,12 +46,8 @@ class Layout:
     action_names: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        try:
-            cells, walls = np.array(self.cells), np.array(self.walls)
-        except ValueError:
-            raise ModelError(
-                "layout: cells or walls are ragged", expected="ints (S, 2), bools (rows, columns)"
-            ) from None
+        cells = np.array(as_array("layout: cells", self.cells, ModelError))
+        walls = np.array(as_array("layout: walls", self.walls, ModelError))
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "walls", walls)
         if cells.ndim != 2 or cells.shape[1] != 2 or cells.dtype.kind not in "iu":
@@ -77,8 +70,8 @@ class Layout:
             object.__setattr__(self, "start", start)
         names: Any = self.action_names
         if isinstance(names, str) or not all(isinstance(name, str) for name in _listed(names)):
-            raise ModelError("layout: action_names are wrong", expected="strings", got=repr(self.action_names)[:80])
-        object.__setattr__(self, "action_names", tuple(names))
+            raise ModelError("layout: action_names are wrong", expected="strings", got=shown(self.action_names))
+        object.__setattr__(self, "action_names", tuple(_listed(names)))
         named = [*self.goals, *self.traps, *([] if self.start is None else [self.start])]
         for cell in named:
             if not (0 <= cell[0] < walls.shape[0] and 0 <= cell[1] < walls.shape[1]):

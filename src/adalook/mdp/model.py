@@ -451,31 +451,6 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
     )
 
 
-def _row_by_row(transitions: Any) -> Any:
-    """Return a CSR copy with every entry: SciPy's own conversions sum repeats, and a sum could hide a wrong sign."""
-    from scipy.sparse import csr_array
-
-    if transitions.format == "csr":
-        return transitions.copy()
-    try:
-        entries = transitions.tocoo()
-    except ValueError as error:
-        raise ModelError("transitions is a damaged sparse matrix", got=error) from None
-    rows, columns = entries.row, entries.col
-    if len(rows) and not (rows.min() >= 0 and rows.max() < entries.shape[0]):
-        raise ModelError("transitions is a damaged sparse matrix", expected=f"rows 0 to {entries.shape[0] - 1}")
-    if len(columns) and not (columns.min() >= 0 and columns.max() < entries.shape[1]):
-        k = int(np.argmax((columns < 0) | (columns >= entries.shape[1])))
-        raise ModelError(
-            f"a successor in row {rows[k]} of transitions is out of range",
-            expected=f"0 to {entries.shape[1] - 1}",
-            got=int(columns[k]),
-        )
-    order = np.argsort(entries.row, kind="stable")
-    indptr = np.searchsorted(entries.row[order], np.arange(transitions.shape[0] + 1))
-    return csr_array((entries.data[order], entries.col[order], indptr), shape=transitions.shape)
-
-
 def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -> tuple[IntArray, Rows]:
     """Return codes and rows of a sparse matrix (S·A, S)."""
     num_states, num_actions = shape
@@ -488,12 +463,8 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
         )
     if transitions.dtype.kind not in "iuf":
         raise ModelError("transitions has the wrong type", expected="real numbers", got=f"dtype {transitions.dtype}")
-    checks.check_sparse_format(transitions)
-    csr = _row_by_row(transitions)
+    csr = checks.sparse_rows(transitions, "transitions")
     indptr, indices = csr.indptr, csr.indices
-    consistent = len(indptr) == csr.shape[0] + 1 and indptr[0] == 0 and (np.diff(indptr) >= 0).all()
-    if not consistent or not indptr[-1] == len(indices) == len(csr.data):
-        raise ModelError("transitions is a damaged sparse matrix", expected="indptr from 0 to nnz, never falling")
     # Indices and signs are checked before duplicates are summed: a sum could hide what is wrong.
     everyone = np.repeat(offered.ravel(), np.diff(indptr))
     csr.data = checks.without_negative_rounding(np.where(everyone, csr.data, csr.data.dtype.type(0)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import ArgumentError, ModelError, did_you_mean
+from adalook.errors import ArgumentError, ModelError, did_you_mean, shown
 
 
 class Names(NamedTuple):
@@ -22,12 +23,16 @@ def checked_names(given: Any, count: int, kind: str) -> tuple[str, ...]:
     if given is None:
         return ()
     expected = f"{count} names, one per {kind}"
-    unordered = isinstance(given, str | bytes | Set) or not hasattr(given, "__iter__")
+    unordered = isinstance(given, str | bytes | memoryview | Set) or not hasattr(given, "__iter__")
     if unordered or getattr(given, "ndim", 1) != 1 or np.ma.is_masked(given):
-        raise ModelError(f"{kind}_names are wrong", expected=f"{expected}, in their order", got=repr(given)[:80])
-    names = tuple(str(name) for name in given)
+        raise ModelError(f"{kind}_names are wrong", expected=f"{expected}, in their order", got=shown(given))
+    try:
+        names = tuple(str(name) for name in islice(given, count + 1))
+    except Exception as error:  # whatever an iterator of others raises
+        raise ModelError(f"{kind}_names are wrong", expected=expected, got=f"{type(error).__name__}: {error}") from None
     if len(names) != count:
-        raise ModelError(f"{kind}_names are wrong", expected=expected, got=len(names))
+        got = f"more than {count}" if len(names) > count else len(names)
+        raise ModelError(f"{kind}_names are wrong", expected=expected, got=got)
     if len(set(names)) != count:
         twice = next(name for name in names if names.count(name) > 1)
         raise ModelError(f"{kind}_names are wrong", expected="every name once", got=f"{twice!r} more than once")
@@ -44,14 +49,14 @@ def index_of(given: Any, names: tuple[str, ...], count: int, kind: str) -> int:
         if given in names:
             return names.index(given)
         raise ArgumentError(
-            f"there is no {kind} {given!r}",
+            f"there is no {kind} {shown(given)}",
             expected=", ".join(names[:12]) + (" …" if len(names) > 12 else "") if names else f"0 to {count - 1}",
             remedy=did_you_mean(given, names),
         )
     try:
         number = given.__index__()
-    except (AttributeError, TypeError):
-        raise ArgumentError(f"the {kind} is wrong", expected=f"0 to {count - 1}, or a name", got=repr(given)) from None
+    except Exception:  # most objects are no index, and some raise what they like
+        raise ArgumentError(f"the {kind} is wrong", expected=f"0 to {count - 1}, or a name", got=shown(given)) from None
     if not 0 <= number < count:
         raise ArgumentError(f"the {kind} is out of range", expected=f"0 to {count - 1}", got=number)
     return int(number)

@@ -13,7 +13,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
-from adalook._validation import integer
+from adalook._validation import as_array, integer
 from adalook.errors import ArgumentError
 from adalook.mdp.transitions import ModelArrays, is_deterministic, row_of
 
@@ -101,10 +101,7 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
     episodes = integer(min=1).validate("episodes", episodes)
     check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
-    try:
-        given = np.asarray(policy)
-    except ValueError:
-        raise ArgumentError("policy is ragged", expected=f"ints ({mdp.num_states},)") from None
+    given = as_array("policy", policy)
     stochastic = given.dtype.kind == "f"
     if stochastic:
         cumulative = np.cumsum(checked_stochastic_policy(mdp, given), axis=1)

@@ -13,17 +13,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook.errors import ArgumentError, FileError
+from adalook.errors import FileError
 from adalook.planning.checks import checked_policy, checked_state_values
 from adalook.storage.documents import check_document, parse_json, with_digest
-from adalook.storage.files import atomic_write, file_error
+from adalook.storage.files import atomic_write, checked_path, file_error, open_to_read
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -63,12 +62,7 @@ class SolveCheckpoint:
     """
 
     def __init__(self, path: Any, mdp: MDP, method: Method, tolerance: float) -> None:
-        try:
-            self.path = Path(path)
-        except TypeError:
-            raise ArgumentError(
-                "checkpoint is no path", expected="a str or pathlib.Path", got=repr(path)[:80]
-            ) from None
+        self.path = checked_path(path, "checkpoint")
         self._mdp = mdp
         self._owner = {"model": model_digest(mdp), "method": _settings(method), "tolerance": float(tolerance).hex()}
         folder = self.path.parent
@@ -83,7 +77,7 @@ class SolveCheckpoint:
     def read(self) -> Saved | None:
         """Return what was saved, or None if there is no file yet; raise `FileError` if it is not this solve's."""
         try:
-            with open(self.path, "rb") as file:
+            with open_to_read(self.path) as file:
                 header = self._checked_header(file.readline(MAX_HEADER_BYTES))
                 n, start = self._mdp.num_states, file.tell()
                 expected = start + n * (VALUE.itemsize + ACTION.itemsize)

@@ -7,22 +7,14 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook._validation import as_array
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
 
 
-def _refuse_masked(given: Any, name: str) -> None:
-    if isinstance(given, np.ma.MaskedArray) and np.ma.getmaskarray(given).any():
-        raise ArgumentError(f"{name} is a masked array", expected="plain numbers", remedy="fill in what is masked")
-
-
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     """Return a copy (S,) of a policy, every action of which is on offer."""
-    _refuse_masked(given, name)
-    try:
-        array = np.asarray(given)
-    except ValueError:
-        raise ArgumentError(f"{name} is ragged", expected=f"ints ({mdp.num_states},)") from None
+    array: IntArray = as_array(name, given)
     if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
         wanted = f"ints ({mdp.num_states},)"
         raise ArgumentError(f"{name} is wrong", expected=wanted, got=f"{array.dtype} {array.shape}")
@@ -36,17 +28,13 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
                 expected=f"one of {np.flatnonzero(mdp.offered[state]).tolist()}",
                 got=int(array[state]),
             )
-    return array.astype(np.int32)
+    return np.asarray(array.astype(np.int32))
 
 
 def checked_state_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> FloatArray:
     """Return a copy (S,) of values, all of them finite."""
     expected = f"floats ({mdp.num_states},)"
-    _refuse_masked(given, name)
-    try:
-        raw = np.asarray(given)
-    except ValueError:
-        raise ArgumentError(f"{name}: no array but a ragged list", expected=expected, remedy=remedy) from None
+    raw: np.ndarray = as_array(name, given)
     if raw.dtype.kind not in "iuf":
         got = f"dtype {raw.dtype}" if raw.ndim else type(given).__name__
         raise ArgumentError(f"{name}: no array of values", expected=expected, got=got, remedy=remedy)

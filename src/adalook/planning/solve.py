@@ -25,7 +25,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook._interrupts import SignalGuard
 from adalook._validation import at_least_zero, boolean, integer, non_negative, optional
-from adalook.errors import ArgumentError, ModelError
+from adalook.errors import ArgumentError, ModelError, shown
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate, from_residual, loss_bound, rounding_bound
 from adalook.planning.checks import checked_policy, checked_state_values
@@ -522,7 +522,7 @@ def _check_arguments(
     if not isinstance(mdp, MDP):
         raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
     if not isinstance(method, Method):
-        raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=repr(method))
+        raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=shown(method))
     method.check(mdp)
     non_negative.validate("tolerance", tolerance)
     if max_iterations is not None:
@@ -531,5 +531,5 @@ def _check_arguments(
         at_least_zero.validate("max_seconds", max_seconds)
     if on_iteration is not None and not callable(on_iteration):
         raise ArgumentError(
-            "on_iteration is no function", expected="a function of an Iteration", got=repr(on_iteration)
+            "on_iteration is no function", expected="a function of an Iteration", got=shown(on_iteration)
         )

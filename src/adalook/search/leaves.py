@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook.errors import ArgumentError
+from adalook._validation import as_array
+from adalook.errors import ArgumentError, shown
 from adalook.search.level import Nodes, run_starts
 from adalook.search.rules.base import ValueFunction
 from adalook.simulators.base import Observations, Simulator
@@ -43,12 +44,10 @@ def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray
 
 def checked_values(values: Any, count: int) -> FloatArray:
     """Return what a value function returned as (count,) finite float64, or raise `ArgumentError`."""
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(
-            "the value function returned no numbers", expected=f"floats ({count},)", got=repr(values)[:80]
-        ) from None
+    given = values if type(values) is np.ndarray else as_array("what the value function returned", values)
+    if given.dtype.kind not in "iufb":
+        raise ArgumentError("the value function returned no numbers", expected=f"floats ({count},)", got=shown(values))
+    array: FloatArray = given.astype(np.float64, copy=False)
     if array.shape != (count,):
         raise ArgumentError("the value function returned a wrong shape", expected=f"({count},)", got=array.shape)
     if not np.isfinite(array).all():

@@ -28,7 +28,7 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._validation import boolean, fraction_above_zero, integer, optional, positive_or_infinite
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.search.leaves import ActionLeaves, TerminatedLeaves, best_leaves, checked_values, leaf_values
 from adalook.search.level import (
     AllObservations,
@@ -518,17 +518,17 @@ def _check_kinds(sim: Any, value_fn: Any, rule: Any, budget: Any, expander: Any)
         raise ArgumentError(
             "the value function is wrong",
             expected="a function of (observations, depth) that returns values",
-            got=repr(value_fn),
+            got=shown(value_fn),
         )
     if not isinstance(rule, DepthRule):
-        raise ArgumentError("the rule is wrong", expected="a DepthRule, such as FixedDepth(3)", got=repr(rule))
+        raise ArgumentError("the rule is wrong", expected="a DepthRule, such as FixedDepth(3)", got=shown(rule))
     if budget is not None and not isinstance(budget, Budget):
         raise ArgumentError(
-            "the budget is wrong", expected="a Budget, such as Budget(nodes=500), or None", got=repr(budget)
+            "the budget is wrong", expected="a Budget, such as Budget(nodes=500), or None", got=shown(budget)
         )
     if expander is not None and not isinstance(expander, Expander):
         raise ArgumentError(
-            "the expander is wrong", expected="an Expander, such as WorkerPool(sim, 2), or None", got=repr(expander)
+            "the expander is wrong", expected="an Expander, such as WorkerPool(sim, 2), or None", got=shown(expander)
         )
 
 
@@ -556,10 +556,10 @@ def _checked_seeds(seed: Any, count: int) -> list[int]:
     """Return one seed for each of `count` roots, from one for all or one for each."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         return [int(seed)] * count
-    several = isinstance(seed, Sequence | np.ndarray) and getattr(seed, "ndim", 1) == 1
+    several = isinstance(seed, list | tuple | range | np.ndarray) and getattr(seed, "ndim", 1) == 1
     if not several or not all(isinstance(each, numbers.Integral) for each in seed):
         raise ArgumentError(
-            "the seed is wrong", expected="a whole number, or one for each root of search_many", got=repr(seed)
+            "the seed is wrong", expected="a whole number, or one for each root of search_many", got=shown(seed)
         )
     if len(seed) != count:
         raise ArgumentError("there must be a seed for each root", expected=f"{count} seeds", got=len(seed))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 
 
 def checked_action(action: Any, num_actions: int) -> int:
@@ -52,4 +52,4 @@ def wrong_state_error(state: Any, owner: str) -> ArgumentError:
 
 
 def _wrong_action_error(action: Any, num_actions: int) -> ArgumentError:
-    return ArgumentError("there is no such action", expected=f"a whole number 0..{num_actions - 1}", got=repr(action))
+    return ArgumentError("there is no such action", expected=f"a whole number 0..{num_actions - 1}", got=shown(action))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from adalook._validation import boolean
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.mdp.sources import literal, named_object, parse_arguments, parse_source, source_name, zoo_model
 from adalook.simulators.base import Simulator
 
@@ -63,13 +63,15 @@ def register_simulator(
             "the prefix is wrong", expected='text that ends with a slash, such as "MyGames/"', got=prefix
         )
     if not callable(factory) and not (isinstance(factory, str) and ":" in factory):
-        raise ArgumentError("the factory is wrong", expected='a function of an id, or "module:name"', got=repr(factory))
+        raise ArgumentError(
+            "the factory is wrong", expected='a function of an id, or "module:name"', got=shown(factory)
+        )
     if prefix in FAMILIES and not replace:
         raise ArgumentError(
             f"there are simulators called {prefix}… already", remedy="choose another prefix, or replace=True"
         )
     if not callable(ids) and not isinstance(ids, Iterable):
-        raise ArgumentError("the ids are wrong", expected="names, or a function that returns them", got=repr(ids))
+        raise ArgumentError("the ids are wrong", expected="names, or a function that returns them", got=shown(ids))
     known = ids if callable(ids) or isinstance(ids, str) else tuple(ids)
     FAMILIES[prefix] = Family(factory, known if callable(known) or isinstance(known, str) else lambda: known)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -114,5 +114,7 @@ def checked_seed(seed: int) -> int:
     except (TypeError, ValueError, OverflowError):
         value = -1
     if isinstance(seed, float | str) or not 0 <= value < 2**64:
-        raise ArgumentError("the seed is wrong", expected="a whole number from 0 to 2**64 - 1, or None", got=repr(seed))
+        raise ArgumentError(
+            "the seed is wrong", expected="a whole number from 0 to 2**64 - 1, or None", got=shown(seed)
+        )
     return value

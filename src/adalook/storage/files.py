@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from adalook.errors import ArgumentError, FileError
+from adalook.errors import ArgumentError, FileError, shown
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".adalook-", ".tmp"
 STALE_SECONDS = 24 * 3600.0
@@ -21,29 +21,36 @@ MAX_READ_BYTES = 16 * 2**30
 """Larger files are not read whole."""
 
 
-def checked_path(value: Any) -> Path:
+def checked_path(value: Any, name: str = "path") -> Path:
     """Return a path, or raise `ArgumentError`."""
     try:
         return Path(value)
-    except TypeError:
-        raise ArgumentError("path is wrong", expected="a str or pathlib.Path", got=repr(value)[:80]) from None
+    except Exception:  # a path of others may raise what it likes
+        raise ArgumentError(f"{name} is wrong", expected="a str or pathlib.Path", got=shown(value)) from None
 
 
-def read_file(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes:
-    """Return the content of a regular file; raise OSError for pipes and devices, which might never end."""
+def open_to_read(path: Path) -> IO[bytes]:
+    """Open a regular file; raise OSError for pipes and devices, which might never end."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, str(error)) from error
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
-        if status.st_size > max_bytes:
-            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, and at most {max_bytes} are read")
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+
+
+def read_file(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes:
+    """Return the content of a regular file; raise OSError for anything else, and for what is too large."""
+    with open_to_read(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, and at most {max_bytes} are read")
         return file.read(max_bytes)
 
 

@@ -71,3 +71,26 @@ def test_rewards_of_masked_actions_are_ignored():
     paid[0, 1] = np.nan
     assert al.MDP(paid, np.full((3, 2, 3), 1 / 3), 0.9, mask=mask).rewards[0, 1] == 0.0
     assert mdp.num_states == 3
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+@pytest.mark.parametrize("number", [np.float64, np.longdouble, np.float32, np.int64])
+def test_sparse_matrices_of_every_kind_are_the_same_model(kind, number):
+    """A dok_array is a dictionary, too; SciPy has no loops for some numbers, and needs none here."""
+    table = np.eye(3)[[0, 1, 1, 2, 2, 0]]
+    plain = al.MDP(np.ones((3, 2)), table.reshape(3, 2, 3), 0.9)
+    given = sp.csr_array(table.astype(number)).asformat(kind)
+    for mdp in (
+        al.MDP(np.ones((3, 2)), given, 0.9),
+        al.MDP(sp.csr_array(np.ones((6, 3), number)).asformat(kind), table.reshape(3, 2, 3), 0.9),
+    ):
+        assert (mdp.codes == plain.codes).all()
+        assert (mdp.rewards == plain.rewards).all()
+
+
+def test_half_precision_and_foreign_byte_order_are_read():
+    matrix = sp.csr_array(np.eye(3)[[0, 1, 1, 2, 2, 0]])
+    plain = al.MDP(np.ones((3, 2)), matrix, 0.9)
+    for kind in (np.float16, np.dtype(">f8")):
+        matrix.data = matrix.data.astype(kind)
+        assert (al.MDP(np.ones((3, 2)), matrix, 0.9).codes == plain.codes).all()

@@ -156,7 +156,7 @@ class LearningRuns:
     def _digests(self, names: set[str]) -> dict[str, str]:
         """Return the SHA-256 of the files that there are under these names."""
         paths = [path for name in sorted(names) if (path := self._runs / f"{name}.json").exists()]
-        return {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+        return {path.stem: hashlib.sha256(read_file(path)).hexdigest() for path in paths}
 
 
 def _budget(seconds: float, steps: int | None) -> str:

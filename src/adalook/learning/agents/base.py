@@ -26,7 +26,7 @@ import torch
 
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
-from adalook.errors import AdalookError, ArgumentError, FileError, SimulatorError
+from adalook.errors import AdalookError, ArgumentError, FileError, SimulatorError, shown
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
@@ -215,7 +215,7 @@ class Agent(ABC):
         32
         """
         if not isinstance(callbacks, Iterable):
-            raise ArgumentError("callbacks are wrong", expected="a list of functions", got=repr(callbacks))
+            raise ArgumentError("callbacks are wrong", expected="a list of functions", got=shown(callbacks))
         callbacks = list(callbacks)
         _check_learn(steps, seconds, callbacks, log)
         progress = validation.boolean.validate("progress", progress)
@@ -453,9 +453,9 @@ def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[C
     validation.optional(validation.non_negative).validate("seconds", seconds)
     for callback in callbacks:
         if not callable(callback):
-            raise ArgumentError("a callback is no function", expected="a function of a Round", got=repr(callback))
+            raise ArgumentError("a callback is no function", expected="a function of a Round", got=shown(callback))
     if log is not None and not callable(log):
-        raise ArgumentError("log is no function", expected="a function such as wandb.log", got=repr(log))
+        raise ArgumentError("log is no function", expected="a function such as wandb.log", got=shown(log))
 
 
 def _watching(
@@ -491,7 +491,7 @@ def checked_config(
         raise ArgumentError(
             "this is no config",
             expected="an al.Config, or None",
-            got=repr(config),
+            got=shown(config),
             remedy="pass settings by name, as in al.QLDQN(env, learning_rate=1e-3), or an al.Config",
         )
     return config.with_settings(**settings)
@@ -553,7 +553,7 @@ def _as_numbers(observation: Any) -> np.ndarray[Any, Any]:
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
     if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.isfinite(array).all()):
-        raise ArgumentError("this observation does not fit", expected="finite numbers", got=repr(observation)[:200])
+        raise ArgumentError("this observation does not fit", expected="finite numbers", got=shown(observation))
     return array
 
 
@@ -570,4 +570,4 @@ def _check_states(observation: Any, network: QNetwork) -> None:
     trunk = network.trunk
     if isinstance(trunk, TableTrunk) and not np.isin(_as_numbers(observation), np.arange(trunk.features)).all():
         states = f"whole numbers 0..{trunk.features - 1}"
-        raise ArgumentError("this observation is no state of the table", expected=states, got=repr(observation))
+        raise ArgumentError("this observation is no state of the table", expected=states, got=shown(observation))

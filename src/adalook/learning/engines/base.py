@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from adalook._ray import check_ray
 from adalook._validation import boolean, check_fields, integer, optional, positive, text
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
@@ -31,7 +31,7 @@ class LearningEngine(ABC):
             raise ArgumentError(
                 "this environment cannot be saved, so that no actor could take the place of one that dies",
                 expected="an environment whose state can be saved, or al.InProcess()",
-                got=repr(sim),
+                got=shown(sim),
             )
 
     @abstractmethod
@@ -134,7 +134,7 @@ def check_engine(engine: Any, sim: Simulator) -> None:
         raise ArgumentError(
             "this is no engine",
             expected="al.InProcess(), al.LocalProcesses(actors=2), al.Ray(actors=2), or None",
-            got=repr(engine),
+            got=shown(engine),
         )
     engine.check(sim)
 
@@ -149,7 +149,7 @@ def engine_named(name: str, actors: int | None, address: str | None, asynchronou
     LocalProcesses(actors=3, asynchronous=False, calls_in_flight=2)
     """
     if name not in ENGINES:
-        raise ArgumentError("there is no such engine", expected=" or ".join(ENGINES), got=repr(name))
+        raise ArgumentError("there is no such engine", expected=" or ".join(ENGINES), got=shown(name))
     if address is not None and name != "ray":
         raise ArgumentError("an address is for Ray only", remedy="add --engine ray, or leave out --address")
     if name == "local":

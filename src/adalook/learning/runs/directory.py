@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.errors import ArgumentError, FileError
+from adalook.errors import ArgumentError, FileError, shown
 from adalook.learning.config import Config
 from adalook.simulators.make import names_code
 from adalook.storage.documents import check_document, parse_json, with_digest
@@ -90,7 +90,7 @@ def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Co
     if env is None:
         raise ArgumentError("the environment of this run has no name", remedy="pass it: load(directory, env=…)")
     if named and not isinstance(env, str):
-        raise FileError(f"{CONFIG_FILE} names no environment", expected="text", got=repr(env)[:80])
+        raise FileError(f"{CONFIG_FILE} names no environment", expected="text", got=shown(env))
     if named and names_code(env):
         raise ArgumentError(
             f"the run names code, {env}, which would be imported",

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import FloatArray
+from adalook._validation import as_array
 from adalook.errors import ModelError
-from adalook.mdp.checks import number_array
+from adalook.mdp.checks import number_array, sparse_rows
 
 
 def usual_form(rewards: Any, transitions: Any) -> tuple[Any, Any]:
@@ -27,14 +28,14 @@ def usual_form(rewards: Any, transitions: Any) -> tuple[Any, Any]:
     >>> usual.shape
     (2, 3, 2)
     """
-    if isinstance(transitions, dict):
+    if isinstance(transitions, dict) and not _is_sparse(transitions):
         raise ModelError(
             "transitions is a dictionary", remedy="al.MDP.from_table(table, discount) reads table[state][action]"
         )
-    transitions = _state_major(transitions)
+    transitions = _state_major(transitions, "transitions")
     if not _on_successors(rewards):
         return rewards, transitions
-    rewards = _state_major(rewards)
+    rewards = _state_major(rewards, "rewards")
     return _expected_rewards(rewards, transitions), transitions
 
 
@@ -57,7 +58,7 @@ def _matrices(value: Any) -> list[Any]:
     return []
 
 
-def _state_major(value: Any) -> Any:
+def _state_major(value: Any, name: str) -> Any:
     """Return what goes action by action state by state instead; everything else as it is."""
     matrices = _matrices(value)
     if matrices:
@@ -67,14 +68,27 @@ def _state_major(value: Any) -> Any:
         if num_states != width:
             raise ModelError("sparse matrices have the wrong shape", expected="(S, S) each", got=(num_states, width))
         order = np.arange(num_actions * num_states).reshape(num_actions, num_states).T.ravel()
-        return vstack(matrices, format="csr")[order]
+        return vstack([_csr(matrix, name) for matrix in matrices], format="csr")[order]
     if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
-        value = number_array(value, "transitions", kinds="iufb")
+        value = number_array(value, name, kinds="iufb")
     if isinstance(value, np.ndarray) and value.ndim == 3:
         first, middle, last = value.shape
         if first != last and middle == last:
             return np.moveaxis(value, 0, 1)
     return value
+
+
+def _csr(matrix: Any, name: str) -> Any:
+    """Return a sparse matrix of any kind as CSR in float64, every index checked."""
+    rows = sparse_rows(matrix, name)
+    outside = (rows.indices < 0) | (rows.indices >= rows.shape[1])
+    if outside.any():
+        raise ModelError(
+            f"{name} is a damaged sparse matrix",
+            expected=f"columns 0 to {rows.shape[1] - 1}",
+            got=int(rows.indices[np.argmax(outside)]),
+        )
+    return rows.astype(np.float64)
 
 
 def _on_successors(rewards: Any) -> bool:
@@ -86,17 +100,20 @@ def _maybe_ragged(rewards: Any) -> Any:
     if isinstance(rewards, np.ndarray):
         return rewards
     try:
-        return np.asarray(rewards)
-    except ValueError:
-        return None  # ragged, which the checks of rewards will say
+        return as_array("rewards", rewards, ModelError)
+    except ModelError:
+        return None  # the checks of rewards will say so
 
 
 def _expected_rewards(rewards: Any, transitions: Any) -> FloatArray:
     """Return r(s, a) = Σ_s' P(s' | s, a) r(s, a, s'), over the successors that have a chance."""
     from scipy.sparse import csr_array
 
-    given = rewards if _is_sparse(rewards) else number_array(rewards, "rewards", kinds="iufb")
-    chances = transitions if _is_sparse(transitions) else number_array(transitions, "transitions")
+    given, chances = (
+        _csr(value, name) if _is_sparse(value) else number_array(value, name, kinds="iufb")
+        for name, value in (("rewards", rewards), ("transitions", transitions))
+    )
+    given = given.astype(np.float64, copy=False)
     if given.ndim == 3:
         num_states, num_actions, width = given.shape
     else:
@@ -116,8 +133,7 @@ def _expected_rewards(rewards: Any, transitions: Any) -> FloatArray:
             raise ModelError("transitions is wrong", expected=f"next states {full}, ints from 0 to {num_states - 1}")
         if given.ndim == 3:
             return np.asarray(np.take_along_axis(given, chances[:, :, None].astype(np.intp), axis=2)[:, :, 0], float)
-        rows = csr_array(given)
-        return np.asarray(rows[np.arange(flat[0]), chances.ravel()], float).reshape(num_states, num_actions)
+        return np.asarray(given[np.arange(flat[0]), chances.ravel()], float).reshape(num_states, num_actions)
     table = csr_array(chances if chances.ndim == 2 else chances.reshape(flat))
     table.sum_duplicates()
     likely = table.data != 0
@@ -126,6 +142,6 @@ def _expected_rewards(rewards: Any, transitions: Any) -> FloatArray:
     if given.ndim == 3:
         paid = given.reshape(flat)[pairs, columns]
     else:
-        paid = np.asarray(csr_array(given)[pairs, columns]).ravel()
+        paid = np.asarray(given[pairs, columns]).ravel()
     expected = np.bincount(pairs, weights=weights * paid, minlength=flat[0])
     return np.asarray(expected, float).reshape(num_states, num_actions)

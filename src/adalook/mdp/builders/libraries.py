@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.errors import ModelError
+from adalook.errors import ModelError, shown
 from adalook.mdp.model import MDP
 
 
@@ -84,7 +84,7 @@ def _storm_rewards(model: Any, matrix: Any, name: str | None) -> np.ndarray:
             )
         name = known[0]
     if name not in known:
-        raise ModelError("there is no such reward model", expected=", ".join(map(repr, known)), got=repr(name))
+        raise ModelError("there is no such reward model", expected=", ".join(map(repr, known)), got=shown(name))
     given = model.reward_models[name]
     if given.has_transition_rewards:
         raise ModelError("rewards on transitions are not read", expected="rewards of states and choices")

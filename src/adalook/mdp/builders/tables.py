@@ -11,14 +11,14 @@ state with no actions ends the episode, too: it stays where it is and pays nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from adalook.errors import ModelError, did_you_mean
+from adalook.errors import ModelError, did_you_mean, shown
 from adalook.mdp import checks
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
@@ -51,7 +51,7 @@ def from_table(table: Any, discount: float, *, rewards: Any = None, layout: Layo
             entries.append((s * num_actions, s, 1.0))
         for action, outcomes in offered:
             a = action_number[action]
-            where = f"state {state!r}, action {action!r}"
+            where = f"state {shown(state)}, action {shown(action)}"
             mask[s, a] = True
             for chance, ahead, reward, terminated in _outcomes(outcomes, where):
                 ends |= terminated
@@ -92,7 +92,7 @@ def _keys(table: Any, what: str, kind: str) -> list[Any]:
             if sorted(keys) != list(range(len(keys))):
                 raise ModelError(f"{what}: {kind} are wrong", expected=f"0 to {len(keys) - 1}, each once, or names")
             keys = sorted(keys)
-    elif isinstance(table, Sequence) and not isinstance(table, str | bytes):
+    elif isinstance(table, list | tuple):
         keys = list(range(len(table)))
     else:
         raise ModelError(
@@ -107,9 +107,9 @@ def _items(actions: Any) -> list[tuple[Any, Any]]:
     """Return what a state offers as pairs (action, outcomes)."""
     if isinstance(actions, Mapping):
         return list(actions.items())
-    if isinstance(actions, Sequence) and not isinstance(actions, str | bytes):
+    if isinstance(actions, list | tuple):
         return list(enumerate(actions))
-    raise ModelError("the actions of a state are no table", expected="{action: outcomes}", got=repr(actions))
+    raise ModelError("the actions of a state are no table", expected="{action: outcomes}", got=shown(actions))
 
 
 def _actions(table: Any, states: list[Any]) -> list[Any]:
@@ -126,45 +126,44 @@ def _outcomes(outcomes: Any, where: str) -> list[tuple[float, Any, float, bool]]
     """Return outcomes as (probability, next state, reward, terminated)."""
     if isinstance(outcomes, Mapping):
         outcomes = [(chance, ahead, 0.0) for ahead, chance in outcomes.items()]
-    if not isinstance(outcomes, Sequence) or isinstance(outcomes, str | bytes) or not len(outcomes):
+    if not isinstance(outcomes, list | tuple) or not outcomes:
         raise ModelError(
             f"the table entry of {where} is wrong",
             expected="a list of outcomes (probability, next state, reward), or {next state: probability}",
-            got=repr(outcomes),
+            got=shown(outcomes),
         )
     result = []
     for outcome in outcomes:
         try:
             chance, ahead, reward, *rest = outcome
             (terminated,) = rest or (False,)
-            if not isinstance(terminated, bool | np.bool_) and terminated not in (0, 1):
+            if not isinstance(terminated, int | float | np.bool_ | np.number) or terminated not in (0, 1):
                 raise ValueError  # such as "False", which is true
             result.append((float(chance), ahead, float(reward), bool(terminated)))
-        except (TypeError, ValueError, OverflowError):
+        except Exception:  # objects that are no numbers raise what they like
             raise ModelError(
                 f"an outcome of {where} is wrong",
                 expected="(probability, next state, reward) or (probability, next state, reward, terminated)",
-                got=repr(outcome)[:200],
+                got=shown(outcome),
             ) from None
     return result
 
 
 def _find(ahead: Any, number: dict[Any, int], where: str) -> int:
     """Return the number of a next state, or raise if the table has no such state."""
-    try:
+    found = None
+    with suppress(Exception):  # what cannot be hashed or compared is no state
         found = number.get(ahead)
-    except TypeError:
-        found = None
-    if found is None and hasattr(ahead, "__index__"):
-        with suppress(TypeError):  # arrays have it, too
+    if found is None:
+        with suppress(Exception):  # arrays have an __index__, too, and raise
             found = number.get(ahead.__index__())
     if found is None:
-        shown = " ".join(repr(ahead).split())[:200]
+        given = " ".join(shown(ahead).split())
         raise ModelError(
             f"an outcome of {where} leads to a state that the table does not have",
             expected=f"0 to {len(number) - 1}" if all(_is_index(state) for state in number) else "a state of the table",
-            got=shown,
-            remedy=did_you_mean(ahead, map(str, number)) or f"if the episode ends there, add {shown}: {{}}",
+            got=given,
+            remedy=did_you_mean(given.strip("'"), map(str, number)) or f"if the episode ends there, add {given}: {{}}",
         )
     return found
 

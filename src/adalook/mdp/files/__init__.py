@@ -9,7 +9,7 @@ import os
 import stat
 from pathlib import Path
 
-from adalook.errors import ArgumentError, FileError
+from adalook.errors import ArgumentError, FileError, shown
 from adalook.mdp import checks
 from adalook.mdp.model import MDP
 from adalook.storage.files import file_error
@@ -54,7 +54,7 @@ def _suffix(path: Path) -> str:
     """Return .npz or .umb, or raise if the name has another suffix."""
     suffix = path.suffix.lower()
     if suffix not in (".npz", ".umb"):
-        raise FileError(f"the format of {path} is not known", expected="a name in .npz or .umb", got=repr(path.suffix))
+        raise FileError(f"the format of {path} is not known", expected="a name in .npz or .umb", got=shown(path.suffix))
     return suffix
 
 

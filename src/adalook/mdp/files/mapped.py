@@ -33,7 +33,7 @@ class MappedModel(NamedTuple):
 def map_npz(path: Path) -> MappedModel:
     """Map the arrays of a model file."""
     try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        with disk.open_to_read(path) as file, zipfile.ZipFile(file) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if not {"header", *npz.MODEL_ARRAYS} <= set(members):
                 raise npz._damaged("members are missing", expected=sorted(npz.MODEL_ARRAYS), got=sorted(members)[:20])

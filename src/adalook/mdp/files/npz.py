@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import FileError, ModelError
+from adalook.errors import FileError, ModelError, shown
 from adalook.mdp import checks, files
 from adalook.mdp.layout import Layout
 from adalook.mdp.model import MDP
@@ -226,7 +226,7 @@ def _read(archive: zipfile.ZipFile, size: int, mapped: Path | None) -> tuple[dic
     known = {"header", *MODEL_ARRAYS, *LAYOUT_ARRAYS, *NAME_ARRAYS}
     for name, info in members.items():
         if name not in known or info.filename != f"{name}.npy":
-            raise _damaged("there is a member that does not belong here", got=repr(info.filename[:80]))
+            raise _damaged("there is a member that does not belong here", got=shown(info.filename[:80]))
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
             raise _damaged(f"the member {name} is compressed", expected="plain members")
     if sum(info.file_size for info in members.values()) > size:
@@ -272,7 +272,7 @@ def _map_array(member: IO[bytes], info: zipfile.ZipInfo, kind: MemberFormat, pat
     shape, dtype = _shape_and_type(member, info.file_size, name, kind)
     if 0 in shape:
         return np.empty(shape, dtype)
-    with open(path, "rb") as file:
+    with disk.open_to_read(path) as file:
         file.seek(info.header_offset)
         lengths = struct.unpack("<HH", file.read(LOCAL_HEADER_BYTES)[-4:])
     place = info.header_offset + LOCAL_HEADER_BYTES + sum(lengths) + member.tell()
@@ -325,7 +325,7 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise FileError(
             "the version of the format is not known",
             expected=" or ".join(map(str, VERSIONS)),
-            got=repr(header.get("version"))[:80],
+            got=shown(header.get("version")),
             remedy="read it with a newer adalook",
         )
     layout = header.get("layout")
@@ -339,7 +339,7 @@ def _from_hex(text: Any) -> float:
     try:
         return float.fromhex(text)
     except (TypeError, ValueError, OverflowError):
-        raise _damaged("the discount is damaged", expected="a hexadecimal float", got=repr(text)[:80]) from None
+        raise _damaged("the discount is damaged", expected="a hexadecimal float", got=shown(text)) from None
 
 
 # ---- what a file says, checked like what a user says
@@ -379,7 +379,7 @@ def _checked_structure(arrays: Arrays, num_shared_rows: Any) -> Rows:
     if len(indices) != len(data):
         raise ModelError("indices and data differ in length", expected=len(indices), got=len(data))
     if type(num_shared_rows) is not int or not 0 <= num_shared_rows <= num_rows:
-        raise ModelError("num_shared_rows is wrong", expected=f"0 to {num_rows}", got=repr(num_shared_rows)[:80])
+        raise ModelError("num_shared_rows is wrong", expected=f"0 to {num_rows}", got=shown(num_shared_rows))
     checks.reward_table(arrays["rewards"])
     return Rows(indptr, indices, data, num_shared_rows)
 

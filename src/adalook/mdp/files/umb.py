@@ -35,7 +35,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._extras import import_extra
-from adalook.errors import FileError, ModelError
+from adalook.errors import FileError, ModelError, shown
 from adalook.mdp import files
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import is_stochastic, row_of
@@ -225,7 +225,7 @@ def _choice_rewards(
         )
     matching = [name for name in names if wanted is None or wanted in (name, offered[name].alias)]
     if len(matching) != 1:
-        raise FileError("the wanted rewards are not in the file", expected=f"one of {names}", got=repr(wanted))
+        raise FileError("the wanted rewards are not in the file", expected=f"one of {names}", got=shown(wanted))
     annotation = offered[matching[0]]
     if annotation.probability_type is not None or not annotation.applies_to:
         raise FileError(f"the rewards {matching[0]!r} are random or apply to nothing", expected="numbers")
@@ -438,11 +438,11 @@ def _unpacked(path: Path) -> bytes:
 
 def _stream(path: Path) -> Any:
     """Open a file, decompressing it if its first bytes say gzip or xz."""
-    with open(path, "rb") as file:
+    with disk.open_to_read(path) as file:
         magic = file.read(6)
     if magic.startswith(b"\x1f\x8b"):
         return gzip.open(path)
-    return lzma.open(path) if magic == b"\xfd7zXZ\x00" else open(path, "rb")
+    return lzma.open(path) if magic == b"\xfd7zXZ\x00" else disk.open_to_read(path)
 
 
 def _members(archive: bytes) -> dict[str, memoryview]:
@@ -457,7 +457,7 @@ def _members(archive: bytes) -> dict[str, memoryview]:
             if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
                 continue
             if name in members:
-                raise FileError("a member occurs twice", got=repr(name[:80]))
+                raise FileError("a member occurs twice", got=shown(name[:80]))
             members[name] = everything[info.offset_data : info.offset_data + info.size]
         # tarfile takes a damaged header in the middle for the end, and optional members would go missing in silence.
         if archive[tar.offset : tar.offset + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):

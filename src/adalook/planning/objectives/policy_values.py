@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
-from adalook._validation import non_negative
+from adalook._validation import as_array, non_negative
 from adalook.errors import ArgumentError, ModelError
 from adalook.mdp.aggregation import entries
 from adalook.mdp.model import MDP
@@ -127,10 +127,7 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
 
 def _policy_array(mdp: MDP, policy: Any) -> np.ndarray:
     """Return a policy as an array (S,) of ints or (S, A) of floats; names stand for actions."""
-    try:
-        given = np.asarray(policy)
-    except ValueError:
-        raise ArgumentError("policy is ragged", expected=f"ints ({mdp.num_states},)") from None
+    given: np.ndarray = as_array("policy", policy)
     if given.dtype.kind == "U" and given.ndim == 1:
         given = np.array([mdp.action_index(str(name)) for name in given])
     if given.shape == (mdp.num_states, mdp.num_actions) and given.dtype.kind in "iufb":

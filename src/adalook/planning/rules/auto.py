@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.mdp.model import MDP
 from adalook.planning.evaluation import blocks
 from adalook.planning.evaluation.base import EvaluatorFactory, PolicyEvaluator
@@ -43,7 +43,7 @@ class Auto(Method):
 
     def __post_init__(self) -> None:
         if self.way is not None and not (isinstance(self.way, str) and self.way in KNOWN_WAYS):
-            raise ArgumentError(f"Auto knows no way {str(self.way)[:40]!r}", expected=", ".join(KNOWN_WAYS))
+            raise ArgumentError(f"Auto knows no way {shown(self.way, 40)}", expected=", ".join(KNOWN_WAYS))
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adalook._validation import fraction, integer, parse_number
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.mdp.model import MDP
 from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.queries import LookaheadRoots
@@ -45,7 +45,7 @@ class QLPI(PriorMethod):
     def __init__(self, budgets: Mapping[int, float], prior: object, slack: int = 0) -> None:
         if not isinstance(budgets, Mapping):
             raise ArgumentError(
-                "QLPI: budgets are wrong", expected="{depth: share}, such as {2: 0.1, 4: 0.05}", got=repr(budgets)
+                "QLPI: budgets are wrong", expected="{depth: share}, such as {2: 0.1, 4: 0.05}", got=shown(budgets)
             )
         shares = {
             lookahead_depth.validate("QLPI: depth", depth): fraction.validate(
@@ -87,7 +87,7 @@ def _parse(setting: str, mdp: MDP, prior: Any) -> QLPI:
     for part in setting.split(","):
         depth, equals, share = part.partition("=")
         if not equals:
-            raise ArgumentError(f"qlpi:{setting} is wrong", expected="DEPTH=SHARE,DEPTH=SHARE,…", got=repr(part))
+            raise ArgumentError(f"qlpi:{setting} is wrong", expected="DEPTH=SHARE,DEPTH=SHARE,…", got=shown(part))
         level = parse_number(depth, int, f"qlpi:{setting}: a depth")
         if level in budgets:
             raise ArgumentError(f"qlpi:{setting} gives depth {level} more than once")

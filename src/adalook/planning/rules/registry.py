@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pickle
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.planning.rules import auto, hpi, mpi, pi, qlpi, tlpi, wlpi
 from adalook.planning.rules.spec import MethodSetting, MethodSpec
 
@@ -32,7 +32,7 @@ ENTRY_POINTS = "adalook.methods"
 def register(spec: MethodSpec) -> None:
     """Make a method of somebody else known in this process: to `--method`, the demo, experiments and their report."""
     if spec.name in METHODS:
-        raise ArgumentError("a method of this name is registered already", got=repr(spec.name))
+        raise ArgumentError("a method of this name is registered already", got=shown(spec.name))
     try:
         pickle.dumps(spec)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -83,7 +83,7 @@ def find_method(text: str) -> MethodSetting:
         load_installed()
         known = [example for each in METHODS.values() for example in each.examples]
         raise ArgumentError(
-            "there is no such method", expected=f"{', '.join(known[:-1])} or {known[-1]}", got=repr(text)
+            "there is no such method", expected=f"{', '.join(known[:-1])} or {known[-1]}", got=shown(text)
         )
     return MethodSetting(spec, setting)
 

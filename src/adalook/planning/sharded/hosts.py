@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, Protocol
 
-from adalook.errors import AdalookError, ArgumentError, EngineError
+from adalook.errors import AdalookError, ArgumentError, EngineError, shown
 from adalook.planning import threads
 from adalook.planning.sharded.blocks import BlockSource
 from adalook.planning.sharded.shard import Shard
@@ -272,10 +272,10 @@ def open_hosts(engine: Any, source: BlockSource, edges: Sequence[int]) -> Hosts:
     """
     if engine is not None and (isinstance(engine, type) or not is_dataclass(engine)):
         raise ArgumentError(
-            "this is no engine", expected="al.LocalProcesses(actors=2), al.Ray(actors=2) or None", got=repr(engine)
+            "this is no engine", expected="al.LocalProcesses(actors=2), al.Ray(actors=2) or None", got=shown(engine)
         )
     if getattr(engine, "asynchronous", False):
-        raise ArgumentError("shards are solved in rounds", expected="asynchronous=False", got=repr(engine))
+        raise ArgumentError("shards are solved in rounds", expected="asynchronous=False", got=shown(engine))
     actors = getattr(engine, "actors", None)
     if actors is None:
         return InProcessHosts(source, edges)

@@ -26,7 +26,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook._interrupts import SignalGuard
-from adalook.errors import ModelError
+from adalook.errors import ModelError, shown
 from adalook.mdp import checks
 from adalook.planning.certificate import Certificate, from_residual
 from adalook.planning.lookahead.levels import Residual
@@ -83,7 +83,7 @@ class ModelBounds(NamedTuple):
                 raise ModelError(
                     f"the probabilities of shared row {row} do not sum to one",
                     expected=f"1 within {checks.ROW_SUM_TOLERANCE:.0e} per successor",
-                    got=repr(total),
+                    got=shown(total),
                     remedy="divide them by their sum",
                 )
             slack = 4 * np.finfo(float).eps

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook._validation import as_array
 from adalook.errors import ArgumentError, FileError
 from adalook.planning.sharded.shard import ShardState
 from adalook.planning.solution import Status
 from adalook.storage.documents import check_document, parse_json, with_digest
-from adalook.storage.files import atomic_write, make_directory, read_file
+from adalook.storage.files import atomic_write, make_directory, open_to_read, read_file
 
 FORMAT = "adalook sharded solution"
 FORMAT_VERSION = 1
@@ -128,7 +129,7 @@ class ShardedSolution:
         >>> found.policy
         array([0, 0, 1], dtype=int32)
         """
-        wanted = np.asarray(states)
+        wanted = as_array("states", states)
         if wanted.dtype.kind not in "iu" and wanted.size:
             raise ArgumentError("states are wrong", expected="whole numbers", got=f"dtype {wanted.dtype}")
         wanted = wanted.astype(np.int64)
@@ -182,6 +183,7 @@ def map_parts(directory: Path, edges: Iterable[int]) -> list[ShardState]:
         for name, kind in zip(ShardState._fields, ("<f8", "<i4"), strict=True):
             path = directory / f"{name}-{k}.npy"
             try:
+                open_to_read(path).close()
                 array = np.load(path, mmap_mode="r", allow_pickle=False)
             except Exception as error:  # numpy parses the header as Python, and lets all kinds of errors through
                 raise FileError(f"cannot map {path}", got=error) from error

@@ -210,7 +210,7 @@ def _by_seed(path: Path) -> tuple[str, int]:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_file(path)).hexdigest()
 
 
 def _style(about: JsonDict) -> AgentStyle:

@@ -20,7 +20,7 @@ from sortedcontainers import SortedList
 
 from adalook._arrays import BoolArray, FloatArray
 from adalook._validation import fraction, integer
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, shown
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.simulators.base import Observations
@@ -61,7 +61,7 @@ class QuantileDepth(DepthRule):
             raise ArgumentError(
                 "the shares of QuantileDepth are wrong",
                 expected="one for each of the depths 2, 3, …, such as {2: 0.3, 3: 0.1}",
-                got=repr(self.shares)[:80],
+                got=shown(self.shares),
             )
         for depth, share in self.shares.items():
             fraction.validate(f"QuantileDepth: the share of depth {depth}", share)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adalook._validation import integer
-from adalook.errors import SimulatorError
+from adalook.errors import SimulatorError, shown
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.checker.contract import CONTRACT, check_keys
 from adalook.simulators.checker.expansion import check_batches
@@ -90,7 +90,7 @@ def _check_attributes(sim: Simulator) -> None:
     ):
         value: Any = getattr(sim, name, None)
         wrong = not isinstance(value, kind)
-        fail_if(wrong, f"{name} is wrong", expected=f"{expected}, set in __init__ or the class", got=repr(value))
+        fail_if(wrong, f"{name} is wrong", expected=f"{expected}, set in __init__ or the class", got=shown(value))
     fail_if(sim.num_actions < 1, "num_actions is wrong", expected="at least 1", got=sim.num_actions)
 
 

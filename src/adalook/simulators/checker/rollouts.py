@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.errors import ArgumentError, SimulatorError
+from adalook.errors import ArgumentError, SimulatorError, shown
 from adalook.simulators.base import Simulator, State, Transition
 
 HORIZON = 12
@@ -107,7 +107,7 @@ def check_transition(sim: Simulator, transition: Any) -> Transition:
     for name in ("reward", "raw_reward"):
         value = getattr(transition, name)
         finite = isinstance(value, float | int | np.floating) and math.isfinite(value)
-        fail_if(not finite, f"step returns a wrong {name}", expected="a finite number", got=repr(value))
+        fail_if(not finite, f"step returns a wrong {name}", expected="a finite number", got=shown(value))
     for name in ("terminated", "episode_over"):
         value = getattr(transition, name)
         fail_if(not isinstance(value, bool | np.bool_), f"step returns a wrong {name}", expected="a bool", got=value)
