@@ -94,8 +94,8 @@ def measure_overhead() -> Record:
     game = GAMES[0]
     never = {"learning_starts_steps": 10**9}
     contenders = {
-        "2 search workers": agent_on(game, search_workers=2, **never),
-        "2 local processes": agent_on(game, al.LocalProcesses(2), **never),
+        "2 processes by nodes": agent_on(game, al.LocalProcesses(2, split="nodes"), **never),
+        "2 processes": agent_on(game, al.LocalProcesses(2), **never),
         "Ray, 2 actors": agent_on(game, al.Ray(2), **never),
         "this process alone": agent_on(game, **never),
     }
@@ -110,11 +110,11 @@ def measure_overhead() -> Record:
                 rates[name].append(decisions / (time.perf_counter() - began))
     for agent in contenders.values():
         agent.forget_training()
-    base = rates["2 search workers"]
+    base = rates["2 processes"]
     return {
         name: {
             "decisions_per_second": float(np.median(each)),
-            "of_search_workers": float(np.median(np.array(each) / np.array(base))),
+            "of_processes": float(np.median(np.array(each) / np.array(base))),
         }
         for name, each in rates.items()
     }
@@ -226,9 +226,9 @@ def page(results: Record) -> str:
         lines.append("")
     if "overhead" in results:
         lines += [f"## Tutankham, depth {DEPTH}: median of {TURNS} turns", ""]
-        lines += ["| engine | decisions/s | of 2 search workers |", "|---|---:|---:|"]
+        lines += ["| engine | decisions/s | of 2 processes |", "|---|---:|---:|"]
         for name, found in results["overhead"].items():
-            lines.append(f"| {name} | {found['decisions_per_second']:.1f} | {found['of_search_workers']:.2f} |")
+            lines.append(f"| {name} | {found['decisions_per_second']:.1f} | {found['of_processes']:.2f} |")
         lines.append("")
     if "scaling" in results:
         lines += ["## Scaling, simulated", "", f"| | {' | '.join(map(str, ACTORS))} | busy at |"]

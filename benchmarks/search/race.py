@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+import adalook as al
 from adalook.search import Expander, FixedDepth, Root, SearchResult, make_expander, search, search_many
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Children
@@ -187,7 +188,8 @@ def atari_case(case: Case, repeats: int, plangym: Path | None, console: Console)
     tree = PlainAtari(f"ALE/{case.game}-v5")
     roots, actions = trajectory(sim, case.roots, EVERY)
     runs: dict[str, list[Record]] = {name: [] for name in ("plain", "two", "one_unmerged", "two_unmerged")}
-    with make_expander(sim, WORKERS) as workers, make_expander(unmerged, WORKERS) as more_workers:
+    engine = al.LocalProcesses(WORKERS)
+    with make_expander(sim, engine) as workers, make_expander(unmerged, engine) as more_workers:
         contenders: dict[str, Callable[[list[Root]], tuple[Record, list[SearchResult]]]] = {
             "two": lambda some: ours(sim, some, case.depth, workers),
             "one_unmerged": lambda some: ours(unmerged, some, case.depth, None),

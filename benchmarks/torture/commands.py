@@ -64,7 +64,7 @@ FLAGS: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {
         "--depth-shares": ("x", "nan"),
         "--prior": ("", "directory"),
         "--discount": ("0", "1.1", "nan"),
-        "--search-workers": ("-1", LONG),
+        "--actors": ("-1", LONG),
         "--epsilon-start": ("2", "-1", "nan"),
         "--checkpoint-period-seconds": ("0", "-1", "nan"),
         "--n-steps": ("0", LONG),

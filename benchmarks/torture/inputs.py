@@ -161,8 +161,8 @@ def arguments() -> dict[str, tuple[Callable[[Any], Any], set[str]]]:
         "Solution.load": (lambda x: al.Solution.load(x), set()),
         "register_simulator": (lambda x: al.register_simulator(x, "a:b"), set()),
         "check_simulator seed": (lambda x: al.check_simulator(al.make_simulator(MODEL), 5, x), {"a huge number"}),
-        "make_expander workers": (lambda x: make_expander(al.make_simulator(MODEL), x), set()),
-        "make_expander simulator": (lambda x: make_expander(x, 1), set()),
+        "make_expander engine": (lambda x: make_expander(al.make_simulator(MODEL), x), set()),
+        "make_expander simulator": (lambda x: make_expander(x), set()),
         "QuantileDepth shares": (
             lambda x: QuantileDepth(x, RecentDistances()),
             set(),

@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+import adalook as al
 from adalook.search import Budget, FixedDepth, SearchResult, make_expander, search
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY, REFUSED, Row, Scale, attempt
 from tests.search.reference import hashed_values, roots_along
@@ -32,7 +33,7 @@ def _killed(scale: Scale, rng: np.random.Generator) -> Row:
     sim = Graph(60, 4, seed=3, terminal=0.02)
     (root,) = roots_along(sim, 1, 1)
     expected = _search(sim, root, None)
-    with make_expander(sim, 2) as pool:
+    with make_expander(sim, al.LocalProcesses(2)) as pool:
         for _ in range(scale.count(SEARCHES, least=3)):
             delay = float(rng.uniform(0.0, 0.05))
             number = int(rng.integers(2))
@@ -61,7 +62,7 @@ def _hanging(scale: Scale, rng: np.random.Generator) -> Row:
     )
     for _ in range(scale.count(HANGS)):
         sim = Hanging(os.getpid(), after=int(rng.integers(4, 60)), num_states=60, num_actions=4, seed=3, terminal=0.0)
-        with make_expander(sim, 2) as pool:
+        with make_expander(sim, al.LocalProcesses(2)) as pool:
             (root,) = roots_along(Graph(60, 4, seed=3, terminal=0.0), 1, 1)
             began = time.perf_counter()
             outcome, what = attempt(
@@ -82,7 +83,7 @@ def _numbers(scale: Scale, rng: np.random.Generator) -> Row:
         value = float(rng.choice([math.nan, math.inf, -math.inf]))
         wrong = {"reward": value} if rng.random() < 0.5 else {"observation": value}
         sim = WrongNumbers(**wrong, at=int(rng.integers(2, 60)), num_states=60, num_actions=4, seed=3, terminal=0.0)
-        with make_expander(sim, int(rng.integers(0, 2))) as pool:
+        with make_expander(sim, al.LocalProcesses(1) if rng.integers(0, 2) else None) as pool:
             (root,) = roots_along(Graph(60, 4, seed=3, terminal=0.0), 1, 1)
             row.add(*attempt(lambda sim=sim, root=root, pool=pool: _search(sim, root, pool), lambda found: True))
     return row

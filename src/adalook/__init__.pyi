@@ -1,12 +1,12 @@
 """Every public name of adalook, listed once: type checkers read this file, and `__init__.py` imports from it lazily."""
 
+from .engines.base import InProcess as InProcess
+from .engines.base import LocalProcesses as LocalProcesses
+from .engines.base import Ray as Ray
 from .errors import AdalookError as AdalookError
 from .learning.agents.dqn import DQN as DQN
 from .learning.agents.qldqn import QLDQN as QLDQN
 from .learning.config import Config as Config
-from .learning.engines.base import InProcess as InProcess
-from .learning.engines.base import LocalProcesses as LocalProcesses
-from .learning.engines.base import Ray as Ray
 from .learning.lookahead import Lookahead as Lookahead
 from .mdp import zoo as zoo
 from .mdp.aggregation import aggregate as aggregate

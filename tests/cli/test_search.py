@@ -33,7 +33,7 @@ def test_numbers_as_json(capsys):
 
 def test_workers_and_seeds(capsys):
     runs = []
-    for extra in (["--workers", "0"], ["--workers", "2"], ["--seed", "1"]):
+    for extra in ([], ["--engine", "processes", "--actors", "2"], ["--seed", "1"]):
         assert main(["search", "MinAtar/Asterix-v1", "--states", "4", "--every", "40", "--json", *extra]) == 0
         plain = [{k: v for k, v in search.items() if "seconds" not in k} for search in lines(capsys)]
         runs.append(plain)
@@ -84,7 +84,7 @@ def test_the_path_that_is_shown_is_the_one_that_was_searched(make):
         (["--rule", "gap:0"], "gap"),
         (["--rule", "quantile:3=0.5"], "QuantileDepth"),
         (["--depth", "0"], "--depth is wrong"),
-        (["--workers", "-1"], "--workers is wrong"),
+        (["--engine", "processes", "--actors", "-1"], "actors is wrong"),
         (["--width", "0"], "width"),
         (["--max-nodes", "0"], "nodes"),
         (["--discount", "2"], "discount"),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -39,7 +39,7 @@ class SearchCommand:
 
     Leaves have the value 0, so this is lookahead by rewards alone.
 
-    Example: adalook search ALE/Tutankham-v5 --depth 3 --workers 2 --out look
+    Example: adalook search ALE/Tutankham-v5 --depth 3 --engine processes --actors 2 --out look
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
@@ -58,8 +58,10 @@ class SearchCommand:
     """Stop a search before it simulates more steps than this."""
     max_seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Stop a search after this time, with its last complete level."""
-    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 0
-    """Processes that expand nodes; 0: this one."""
+    engine: Annotated[Literal["local", "processes"], tyro.conf.arg(metavar="local|processes")] = "local"
+    """Where nodes are stepped: in this process, or in others on this machine."""
+    actors: Annotated[int | None, optional(int, "N")] = None
+    """How many processes, about one per core."""
     states: Annotated[int, tyro.conf.arg(metavar="N")] = 8
     """How many states to search."""
     every: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 10
@@ -75,11 +77,12 @@ class SearchCommand:
 
     def run(self) -> int:
         """Search and print; return the exit code."""
+        from adalook.engines.base import engine_named
         from adalook.search import make_expander
         from adalook.simulators.make import make_simulator
         from adalook.storage.files import make_directory
 
-        for name, least in (("depth", 1), ("states", 1), ("every", 1), ("workers", 0), ("seed", 0)):
+        for name, least in (("depth", 1), ("states", 1), ("every", 1), ("seed", 0)):
             validation.integer(least).validate(f"--{name}", getattr(self, name))
         validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()
@@ -87,7 +90,7 @@ class SearchCommand:
         if self.out is not None:
             make_directory(self.out)
         searches = []
-        with contextlib.closing(sim), make_expander(sim, self.workers) as expander:
+        with contextlib.closing(sim), make_expander(sim, engine_named(self.engine, self.actors)) as expander:
             for searched in self.search_along(sim, rule, distances, expander):
                 searches.append(searched)
                 if self.json:

@@ -20,14 +20,14 @@ WHOLE_ONLY = ("method", "prior", "report", "csv", "mmap")
 
 def solve_sharded(command: SolveCommand) -> int:
     """Solve a model in shards, print the answer and save it; return the exit code."""
-    from adalook.learning.engines.base import engine_named
+    from adalook.engines.base import engine_named
     from adalook.planning.sharded.model import ShardedMDP
     from adalook.planning.solution import Status
 
     for flag in WHOLE_ONLY:
         if getattr(command, flag) != type(command).__dataclass_fields__[flag].default:
             raise ArgumentError(f"--{flag} is for models in one piece", remedy="leave it out, or leave out --shards")
-    engine = engine_named(command.engine, command.actors, command.address, asynchronous=False)
+    engine = engine_named(command.engine, command.actors, command.address)
     assert command.shards is not None
     with TemporaryDirectory() as directory:
         path = _model_file(command.source, command.discount, Path(directory))

@@ -27,8 +27,8 @@ from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
 from adalook.learning.runs.options import RunOptions, read_options
 
 if TYPE_CHECKING:
+    from adalook.engines.base import Engine
     from adalook.learning.agents.base import Agent
-    from adalook.learning.engines.base import LearningEngine
     from adalook.learning.runs.run import RunResult
 
 
@@ -157,6 +157,10 @@ class TrainCommand:
     """Processes or Ray actors that the environments are split over, about one per core."""
     address: Annotated[str | None, optional(str, "ADDRESS")] = None
     """Of a running Ray cluster, such as HOST:6379; without it a Ray is started here."""
+    split: Annotated[
+        Literal["envs", "nodes"], tyro.conf.arg(metavar="envs|nodes", help_behavior_hint="(default: envs)")
+    ] = "envs"
+    """What local processes share: environments, each with its trees, or the nodes of every tree."""
     asynchronous: bool = False
     """Do not wait for the slowest actor: faster, and no longer the same to the bit."""
     config: Annotated[ConfigFlags, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
@@ -184,9 +188,9 @@ class TrainCommand:
         steps, seconds = self.steps or None, self.seconds or None
         training_limits(steps, seconds)
         directory = Path(self.out or self.resume)
-        from adalook.learning.engines.base import engine_named  # which the help does not wait for
+        from adalook.engines.base import engine_named  # which the help does not wait for
 
-        engine = engine_named(self.engine, self.actors, self.address, self.asynchronous)
+        engine = engine_named(self.engine, self.actors, self.address, self.asynchronous, self.split)
         if engine is not None:
             show_engine_messages()
         agent = None
@@ -238,7 +242,7 @@ class TrainCommand:
         given = _given(self.options)
         return dataclasses.replace(defaults, **{"progress": True} | given)
 
-    def _new_agent(self, engine: LearningEngine | None) -> Agent:
+    def _new_agent(self, engine: Engine | None) -> Agent:
         """Return the untrained agent that the flags describe."""
         from adalook.learning.agents.dqn import DQN
         from adalook.learning.agents.qldqn import QLDQN

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from adalook._validation import integer
 from adalook.errors import ArgumentError
 from adalook.experiments.chain import ChainExperiment
-from adalook.experiments.engines.base import Engine
+from adalook.experiments.engines.base import JobEngine
 from adalook.experiments.engines.processes import Processes
 from adalook.experiments.engines.ray import RayEngine
 from adalook.experiments.maze import MazeExperiment
@@ -61,7 +61,7 @@ def chosen_learning(
     return learning_experiment(suite, games, agents, seeds, seconds)
 
 
-def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
+def chosen_engine(name: str, workers: int | None = None, address: str | None = None) -> JobEngine:
     """Return the engine of this name.
 
     >>> chosen_engine("processes", workers=3).workers

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from adalook._interrupts import SignalGuard
-from adalook.experiments.engines.base import Engine
+from adalook.experiments.engines.base import JobEngine
 from adalook.experiments.store import Journal, Store
 from adalook.experiments.trial import Trial
 from adalook.storage.files import make_directory
@@ -71,7 +71,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def reproduce(
-    experiment: ExperimentSpec, directory: Path, engine: Engine, *, fresh: bool = False, progress: bool = False
+    experiment: ExperimentSpec, directory: Path, engine: JobEngine, *, fresh: bool = False, progress: bool = False
 ) -> RunSummary:
     """Run what is missing of an experiment and write its results.
 
@@ -110,7 +110,7 @@ def group_styles(jobs: Iterable[Trial]) -> dict[str, dict[str, str]]:
     return {group.name: {name: getattr(group, name) for name in names} for group in groups}
 
 
-def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: Engine, progress: bool) -> None:
+def _run_missing(store: Store, journal: Journal, jobs: list[Trial], engine: JobEngine, progress: bool) -> None:
     done = {line["job"] for line in journal.lines}
     missing = [job for job in jobs if job.name not in done]
     if not missing:

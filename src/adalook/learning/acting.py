@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.engines.base import Engine
 from adalook.errors import DivergedError
 from adalook.learning.networks import QFunction
 from adalook.learning.replay.buffer import Experience
@@ -107,7 +108,7 @@ class TreeActor(Actor):
         store_shallow: store the best leaf of every level, not only of the last (decision 11).
         every_action: store the best leaf below every first action, not only below the one taken.
         samples: futures drawn where the environment is stochastic and does not list its outcomes.
-        workers: processes that step the nodes; 0: none but this one.
+        engine: whose processes step the nodes; None: none but this one.
     """
 
     def __init__(
@@ -120,11 +121,11 @@ class TreeActor(Actor):
         store_shallow: bool = False,
         every_action: bool = False,
         samples: int = 1,
-        workers: int = 0,
+        engine: Engine | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._discount, self._least_depth = discount, least_depth
-        self._store_shallow, self._every_action, self._workers = store_shallow, every_action, workers
+        self._store_shallow, self._every_action, self._engine = store_shallow, every_action, engine
         self._samples = samples
         self._expander: Expander | None = None
         self._heads = sorted(q_function.network.names)
@@ -134,7 +135,7 @@ class TreeActor(Actor):
     ) -> list[Decision]:
         """Return decisions, see `Actor`. All trees grow together, so that their leaves share passes of the network."""
         if self._expander is None:
-            self._expander = make_expander(envs[0], self._workers)
+            self._expander = make_expander(envs[0], self._engine)
         roots = [Root(env.save(), observation) for env, observation in zip(envs, observations, strict=True)]
         results = search_many(
             envs[0],

@@ -58,6 +58,8 @@ ELSEWHERE = {
     "exploration_fraction": "epsilon_anneal_steps",
     "n_envs": "num_envs",
 }
+RETIRED = {"search_workers": "engine=al.LocalProcesses(actors=2, split='nodes') takes its place"}
+"""Settings of older versions that changed no result, and what is said to who uses them still."""
 """Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
 
 
@@ -255,11 +257,6 @@ class Config:
         "Act and learn at the same time, and compute gradients of the Nature network in two threads, where there are "
         "cores for it. The results are the same, to the bit.",
     ] = False
-    search_workers: Annotated[
-        int,
-        integer(min=0, max=1024),
-        "Processes that step the nodes of trees; 0: none but this one. The results are the same, to the bit.",
-    ] = 0
     compression: Annotated[
         Compression,
         one_of(*get_args(Compression)),
@@ -295,10 +292,10 @@ class Config:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Config:
-        """Return the config that `to_plain` gave; an unknown name is refused."""
+        """Return the config that `to_plain` gave, also that of an older version; an unknown name is refused."""
         if not isinstance(plain, dict):
             raise ArgumentError("config: no settings", expected="a mapping from names to values", got=shown(plain))
-        return cls(**known_settings(plain))
+        return cls(**known_settings({name: value for name, value in plain.items() if name not in RETIRED}))
 
     @classmethod
     def for_env(cls, env: Any, *, agent: str = "dqn", **settings: Any) -> Config:
@@ -348,7 +345,7 @@ def known_settings(settings: dict[str, Any]) -> dict[str, Any]:
                 f"config: there is no setting {name!r}",
                 remedy=f"it is called {ELSEWHERE[name]!r} here"
                 if name in ELSEWHERE
-                else did_you_mean(name, names) or "see help(al.Config) or adalook train --help",
+                else RETIRED.get(name) or did_you_mean(name, names) or "see help(al.Config) or adalook train --help",
             )
     return settings
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from adalook import _validation as validation
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook.engines.base import Engine, checked_engine
 from adalook.errors import ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
@@ -33,7 +34,7 @@ from adalook.search.chance import Sampling
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView
 from adalook.search.search import Budget, Root, search_many
-from adalook.search.workers.base import MOST_WORKERS, Expander, make_expander
+from adalook.search.workers.base import Expander, make_expander
 from adalook.simulators.base import Observations, Simulator
 from adalook.simulators.make import make_simulator
 
@@ -100,7 +101,7 @@ class Lookahead(Actor):
         samples: futures drawn where chance decides, see `search`.
         discount: γ; None takes the model's own, or 0.99.
         correction: the leaf correction: True measures it, False leaves it out, an `ErrorSpread` gives it.
-        workers: processes that step the nodes; 0: none but this one.
+        engine: whose processes step the nodes, such as al.LocalProcesses(actors=2); None: this one.
         seed: of the trees' own randomness, and of the episodes on which the correction is measured.
 
     >>> import gymnasium
@@ -125,7 +126,7 @@ class Lookahead(Actor):
         samples: int | Sampling | None = None,
         discount: float | None = None,
         correction: bool | ErrorSpread = True,
-        workers: int = 0,
+        engine: Engine | None = None,
         seed: int = 0,
     ) -> None:
         if depth is None and nodes is None and seconds is None:
@@ -140,7 +141,7 @@ class Lookahead(Actor):
         self._function = value_function(model, self.sim)
         self._policy = _own_policy(model)
         self._budget, self._samples = Budget(nodes, seconds), samples
-        self._workers: int = validation.integer(0, MOST_WORKERS).validate("workers", workers)
+        self._engine = checked_engine(engine)
         adaptive = validation.boolean.validate("adaptive", adaptive)
         self._expander: Expander | None = None
         self._rng = np.random.default_rng(self.seed)
@@ -229,7 +230,7 @@ class Lookahead(Actor):
     def _searched(self, roots: Sequence[Root], seeds: Sequence[int]) -> list[SearchResult]:
         """Search some roots and correct the values of their first actions."""
         if self._expander is None:
-            self._expander = make_expander(self.sim, self._workers)
+            self._expander = make_expander(self.sim, self._engine)
         results = search_many(
             self.sim,
             roots,

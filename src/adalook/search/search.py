@@ -126,7 +126,7 @@ def search(
             1: no expectation at all, the best path in one drawn future.
         width: expand at most so many nodes of a level; None: all.
         budget: of nodes and time; None: no limit.
-        expander: what steps the nodes, such as WorkerPool(sim, 2); None: this process.
+        expander: what steps the nodes, such as make_expander(sim, al.LocalProcesses(2)); None: this process.
         every_level: evaluate every level, even if neither the rule nor a beam or a budget needs it: for learners that
             store the best leaf of each depth.
 

@@ -144,7 +144,7 @@ def test_without_ray_the_extra_is_named(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "x:y"])
 def test_an_address_where_nobody_answers_is_said_at_once(address, monkeypatch):
     fail = pytest.fail
-    monkeypatch.setattr("adalook._ray.import_extra", lambda *_, **__: fail("Ray itself tries for minutes"))
+    monkeypatch.setattr("adalook.engines.session.import_extra", lambda *_, **__: fail("Ray itself tries for minutes"))
     with pytest.raises(EngineError, match="no Ray answers"):
         list(RayEngine(address).run([trial(MazeModel(8, 0.9, 0))]))
 

@@ -202,9 +202,10 @@ def test_a_second_core_changes_nothing_on_atari() -> None:
     assert fingerprint(one.learn(steps=120)) == fingerprint(two.learn(steps=120))
 
 
-def test_the_number_of_search_workers_changes_nothing() -> None:
+def test_the_number_of_processes_that_step_nodes_changes_nothing() -> None:
     changes = {"nodes_per_step": 20.0, "shared_head": True}
-    agents = [QLDQN(BREAKOUT, small_config(search_workers=workers, **changes), seed=6) for workers in (0, 1, 2)]
+    engines = [None, *(al.LocalProcesses(actors, split="nodes") for actors in (1, 2))]
+    agents = [QLDQN(BREAKOUT, small_config(**changes), seed=6, engine=engine) for engine in engines]
     alone, *others = [fingerprint(agent.learn(steps=160)) for agent in agents]
     assert others == [alone, alone]
 

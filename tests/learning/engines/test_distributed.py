@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import random
 import signal
-from collections import deque
 from collections.abc import Collection
 from typing import Any
 
@@ -16,17 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import adalook as al
+from adalook.engines.base import HostFailed, HostLost, InlineHosts, engine_named, greeting, guarded_answer
 from adalook.errors import ArgumentError, EngineError
-from adalook.learning.engines.base import engine_named
-from adalook.learning.engines.distributed import (
-    DistributedActing,
-    HostLost,
-    Transport,
-    check_hosts,
-    merge_states,
-    split_state,
-)
-from adalook.learning.engines.host import ActorHost, StepFailed
+from adalook.learning.engines.distributed import check_hosts, check_learning_engine, merge_states, split_state
+from adalook.learning.engines.host import ActorHost
 from adalook.learning.networks import MIN_ROWS, QFunction, rounding_digest
 from adalook.search.rules.quantile import DistanceRanks, RankThresholds
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -43,45 +36,30 @@ class Inline(al.LocalProcesses):
     gone: Collection[int] = ()
     """Hosts that cannot be started again."""
 
-    def distribute(self, agent: Any, here: Any) -> Any:
-        return DistributedActing(agent, here, self, InlineTransport)
+    def hosts(self, recipes: Any, logs: Any = None) -> Any:
+        return MortalHosts(recipes, self)
 
 
-class InlineTransport(Transport):
-    def __init__(self, engine: Any, spec: Any, agent: Any) -> None:
-        self.engine, self.spec = engine, spec
-        self.count = min(engine.actors, agent.config.num_envs)
-
-    def start(self) -> list[dict[str, str]]:
-        self.hosts = [ActorHost(self.spec) for _ in range(self.count)]
-        self.queues: list[deque[Any]] = [deque() for _ in self.hosts]
-        return [host.about() for host in self.hosts]
+class MortalHosts(InlineHosts):
+    def __init__(self, recipes: Any, engine: Inline) -> None:
+        super().__init__(recipes)
+        self.engine, self.sent = engine, itertools.count()
 
     def restart(self, host: int) -> bool:
-        self.queues[host].clear()
-        if host in self.engine.gone:
-            return False
-        self.hosts[host] = ActorHost(self.spec)
-        return True
+        super().restart(host)
+        return host not in self.engine.gone
 
-    def publish(self, weights: Any) -> Any:
-        return weights
+    def send(self, host: int, message: Any, published: Any = None) -> None:
+        super().send(host, message, (next(self.sent), published))
 
-    def send(self, host: int, request: Any, weights: Any) -> None:
-        self.queues[host].append((request, weights))
-
-    def receive(self, hosts: Any) -> Any:
-        host = min(hosts, key=lambda host: self.queues[host][0][0].number)  # who was asked first
+    def receive(self, hosts: Collection[int], seconds: float | None = None) -> list[tuple[int, Any]]:
+        host = min(hosts, key=lambda host: self.queues[host][0][1][0])  # who was asked first
+        message, (_, published) = self.queues[host].popleft()
         lost = self.engine.losses() if self.engine.losses else ""
-        if lost == "restarted unnoticed":
-            self.hosts[host] = ActorHost(self.spec)
-            lost = ""
+        answer = HostLost(f"lost {lost}")
         if lost != "before":
-            reply = self.hosts[host].step(*self.queues[host].popleft())
-        return [(host, HostLost(f"lost {lost}") if lost else reply)]
-
-    def close(self) -> None:
-        pass
+            answer = guarded_answer(self.hosts[host], message, published)
+        return [(host, HostLost(f"lost {lost}") if lost else answer)]
 
 
 def trained(engine: Any = None, agent: Any = al.QLDQN, steps: int = STEPS, **changes: Any) -> al.QLDQN:
@@ -114,7 +92,7 @@ def test_dqn_likewise(depth: int) -> None:
 @pytest.mark.parametrize("shape", ["paper", "rollouts"])
 def test_hosts_that_die_at_any_time_change_nothing(shape: str) -> None:
     draws = random.Random(1)
-    kinds = ["before", "after", "restarted unnoticed"]
+    kinds = ["before", "after"]
     engine = Inline(3, losses=lambda: draws.choice(kinds) if draws.random() < 0.1 else "")
     agent = trained(engine, **SHAPES[shape])
     assert agent.trainer.acting.lost > 5
@@ -151,17 +129,21 @@ def test_a_run_goes_on_with_another_engine(tmp_path: Any) -> None:
 def test_training_goes_on_from_a_state_after_a_round_that_failed() -> None:
     alone, agent = fingerprint(trained()), trained(Inline(2), steps=120)
     saved = agent.state()
-    host = agent.trainer.acting._transport.hosts[1]
-    step, host.step = host.step, lambda request, weights: StepFailed(request.number, "OSError", "no luck", "trace")
+    host = agent.trainer.acting._hosts.hosts[1]
+
+    def fail(message: Any, published: Any) -> None:
+        raise OSError("no luck")
+
+    host.answer = fail
     with pytest.raises(EngineError, match="actor 1 failed: got OSError: no luck"):
         agent.learn(steps=4, progress=False)
-    host.step = step
+    del host.answer
     agent.load_state(saved)
     assert fingerprint(agent.learn(steps=STEPS - 120, progress=False)) == alone
 
 
 def test_errors_of_hosts_keep_their_kind() -> None:
-    error = StepFailed(1, "DivergedError", "learning diverged: got nan.", "").error(0)
+    error = HostFailed("DivergedError", "learning diverged: got nan.", "").error(0)
     assert isinstance(error, ArithmeticError)
     assert str(error) == "learning diverged: got nan."
 
@@ -227,10 +209,10 @@ def test_values_do_not_depend_on_the_rows_of_a_pass(env: str, network: str) -> N
 
 
 def test_hosts_of_other_versions_or_roundings_are_refused() -> None:
-    about = ActorHost(_spec()).about()
+    about = greeting(ActorHost(_spec()))
     check_hosts([about], about["rounding"])
-    with pytest.raises(EngineError, match=r"another adalook: expected .*got 0\.0"):
-        check_hosts([about | {"adalook": "0.0"}], about["rounding"])
+    with pytest.raises(EngineError, match=r"another torch: expected .*got 0\.0"):
+        check_hosts([about | {"torch": "0.0"}], about["rounding"])
     with pytest.raises(EngineError, match="rounds otherwise than this machine"):
         check_hosts([about], "other")
 
@@ -243,12 +225,17 @@ def _spec() -> Any:
 
 
 def test_engines_by_name_and_what_is_wrong_with_them() -> None:
-    assert engine_named("local", None, None, False) is None
+    assert engine_named("local") is None
     assert engine_named("processes", 3, None, True) == al.LocalProcesses(3, asynchronous=True)
     assert engine_named("ray", 3, "10.0.0.1:6379", False) == al.Ray(3, "10.0.0.1:6379")
     for wrong in (("threads", 1, None), ("local", 2, None), ("processes", None, None), ("processes", 2, "x:1")):
         with pytest.raises(ArgumentError):
-            engine_named(*wrong, False)
+            engine_named(*wrong)
+    assert engine_named("processes", 2, split="nodes").split == "nodes"
+    with pytest.raises(ArgumentError, match="local processes only"):
+        engine_named("ray", 2, split="nodes")
+    with pytest.raises(ArgumentError, match="stepped in rounds"):
+        al.LocalProcesses(2, asynchronous=True, split="nodes")
     with pytest.raises(ArgumentError, match="actors"):
         al.Ray(0)
     with pytest.raises(ArgumentError, match="this is no engine"):
@@ -259,8 +246,9 @@ def test_environments_that_cannot_be_saved_stay_in_this_process() -> None:
     sim = al.DQN("CartPole-v1").sim
     sim.saves = False
     with pytest.raises(ArgumentError, match="cannot be saved"):
-        al.LocalProcesses(2).check(sim)
-    al.InProcess().check(sim)
+        check_learning_engine(al.LocalProcesses(2), sim)
+    for engine in (None, al.InProcess(), al.LocalProcesses(2, split="nodes")):
+        check_learning_engine(engine, sim)
 
 
 def test_processes_give_the_same_bits_although_one_is_killed() -> None:
@@ -268,7 +256,7 @@ def test_processes_give_the_same_bits_although_one_is_killed() -> None:
     agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=al.LocalProcesses(2))
     for done in agent.rounds():
         if done.step == 60:
-            os.kill(agent.trainer.acting._transport.process_ids[1], signal.SIGKILL)
+            os.kill(agent.trainer.acting._hosts.process_ids[1], signal.SIGKILL)
         if done.step == 160:
             break
     assert agent.trainer.acting.lost == 1

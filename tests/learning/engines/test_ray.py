@@ -10,14 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import adalook as al
-from adalook._ray import PREFIX, check_ray, keep_only_logs, remove_left_behind
-from adalook.errors import EngineError, MissingExtraError
-from adalook.learning.engines.host import host_spec
-from adalook.learning.engines.ray import RayTransport
+from adalook.engines.session import PREFIX
 from adalook.learning.runs.run import load_agent
 from tests.cluster import can_make_namespaces, ray_cluster
 from tests.learning.small import BREAKOUT, fingerprint, small_config
@@ -26,111 +22,13 @@ from tests.processes import child, running, wait_until
 ROOT = Path(__file__).parents[3]
 SECONDS = 1800.0
 
-# ---- what needs no Ray
-
-
-def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"al\.Ray needs the package 'ray'\. Install it.*adalook\[ray\]"):
-        al.QLDQN(BREAKOUT, engine=al.Ray(2))
-
-
-def test_an_address_without_a_token_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(
-            EngineError, match=rf"no token for the Ray cluster at {address}: expected .*RAY_AUTH_TOKEN"
-        ) as e:
-            check_ray(address, "al.Ray")
-        assert "\n" not in str(e.value)
-        monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
-        check_ray(address, "al.Ray")
-    with pytest.raises(EngineError, match=f"no Ray answers at {address}"):
-        check_ray(address, "al.Ray")
-
-
-def test_of_what_ray_leaves_in_a_run_only_logs_are_kept(tmp_path: Path) -> None:
-    session = tmp_path / "session_2026"
-    for name in ("sockets/raylet", "logs/raylet.out", "logs/raylet.err", "logs/old/x", "metrics_port"):
-        (session / name).parent.mkdir(parents=True, exist_ok=True)
-        (session / name).write_text("log" if name == "logs/raylet.out" else "")
-    (tmp_path / "session_latest").symlink_to(session)
-    keep_only_logs(tmp_path)
-    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()] == [
-        "session_2026/logs/raylet.out"
-    ]
-    assert not (tmp_path / "session_latest").is_symlink()
-
-
-def test_directories_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    dead, alive = tmp_path / f"{PREFIX}{ended.pid}-x", tmp_path / f"{PREFIX}{os.getpid()}-x"
-    dead.mkdir()
-    alive.mkdir()
-    remove_left_behind()
-    assert list(tmp_path.iterdir()) == [alive]
-
-
-class Exceptions:
-    """The errors of Ray that matter here, by their names there."""
-
-    class RayError(Exception): ...
-
-    class RayTaskError(RayError):
-        cause = OSError("no space left")
-
-    class ActorDiedError(RayError): ...
-
-    class ObjectStoreFullError(RayError): ...
-
-    class OutOfDiskError(RayError): ...
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (
-            Exceptions.ObjectStoreFullError("full\nmore"),
-            "the object store of Ray is full: got full. The last checkpoint",
-        ),
-        (Exceptions.OutOfDiskError("disk"), "the object store of Ray is full: got disk. The last checkpoint is intact"),
-        (Exceptions.RayTaskError("x"), "an actor could not answer: got OSError: no space left. The last checkpoint"),
-        (Exceptions.ActorDiedError("Task was killed due to the node running low on memory usage threshold"), "memory"),
-        (Exceptions.ActorDiedError("The actor died because its node has died."), "its machine is gone"),
-        (Exceptions.ActorDiedError("The actor is dead.\nmore"), "its process died"),
-    ],
-)
-def test_what_goes_wrong_on_ray_is_said_in_one_line(error: Exception, said: str) -> None:
-    def get(reference: Any) -> None:
-        raise error
-
-    agent = al.QLDQN(BREAKOUT, small_config())
-    transport = RayTransport(al.Ray(2), host_spec(agent, np.zeros(agent.sim.observation_shape)), agent)
-    transport._ray = type("Fake", (), {"exceptions": Exceptions, "get": staticmethod(get)})
-    if isinstance(error, Exceptions.ActorDiedError):
-        assert said in transport._reply(None).reason
-        return
-    with pytest.raises(EngineError) as raised:
-        transport._reply(None)
-    assert str(raised.value).startswith(said)
-    assert "\n" not in str(raised.value)
-
-
 # ---- Ray on this machine
 
 TWENTY_KILLS = """
 import json, os, random, signal, sys, threading
 from pathlib import Path
 import adalook as al
-from adalook._ray import ray_session
+from adalook.engines.session import ray_session
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 def listening():
@@ -173,7 +71,7 @@ if __name__ == "__main__":
         acting = agent.trainer.acting
         if agent.step % 16 == 0 and len(kills) < 20:
             host = rng.randrange(2)
-            pid = int(acting._transport.abouts[host]["pid"])
+            pid = acting._hosts.process_ids[host]
             delay = rng.choice((0.0, 0.001, 0.005, 0.02))
             kills.append(pid)
             threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()

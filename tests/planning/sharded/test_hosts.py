@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook.engines.processes import ProcessHosts
 from adalook.errors import ArgumentError, FileError, ModelError
-from adalook.planning.sharded.hosts import ProcessHosts
 from adalook.planning.sharded.rounds import Rounds
 from tests.planning.sharded import models
 from tests.processes import child, wait_until
@@ -53,7 +53,7 @@ def test_a_killed_process_changes_nothing(expected: al.ShardedSolution, monkeypa
 
     def run_and_kill(self: Rounds) -> None:
         run_round(self)
-        hosts = self._hosts
+        hosts = self._hosts.hosts
         assert isinstance(hosts, ProcessHosts)
         if len(self.trace) == 4:
             os.kill(hosts.process_ids[1], signal.SIGKILL)
@@ -71,8 +71,8 @@ def test_processes_killed_at_twenty_moments(expected: al.ShardedSolution, monkey
     start = ProcessHosts._start
     seen: list[int] = []
 
-    def note(self: ProcessHosts) -> Any:
-        worker = start(self)
+    def note(self: ProcessHosts, number: int) -> Any:
+        worker = start(self, number)
         seen.append(worker.process.pid or 0)
         return worker
 

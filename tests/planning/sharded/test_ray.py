@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import adalook as al
+from adalook.engines.ray import RayHosts
 from adalook.errors import AdalookError, ModelError
-from adalook.planning.sharded.ray_hosts import RayHosts
 from adalook.planning.sharded.rounds import Rounds
 from tests.cluster import can_make_namespaces, ray_cluster
 from tests.planning.sharded import models
@@ -49,7 +49,7 @@ def test_actors_killed_at_twenty_moments(expected: al.ShardedSolution, monkeypat
 
     def run_and_kill(self: Rounds) -> None:
         nonlocal kills
-        hosts = self._hosts
+        hosts = self._hosts.hosts
         assert isinstance(hosts, RayHosts)
         if kills < 20 and rng.random() < 0.5:
             victim, delay = rng.choice(hosts.process_ids), rng.choice((0.0, 0.0, 0.002, 0.01, 0.05))

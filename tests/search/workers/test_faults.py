@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from adalook.engines.base import LocalProcesses
 from adalook.errors import SimulatorError
 from adalook.search import Budget, FixedDepth, SearchStatus, make_expander, search
 from tests.processes import child, running, wait_until
@@ -27,7 +28,7 @@ def searched(sim, expander, **options):
 def test_a_simulator_that_hangs_in_a_worker_does_not_hang_the_search(monkeypatch):
     monkeypatch.setattr(sys.modules["adalook.search.workers.base"], "MIN_GRACE_SECONDS", 300.0)
     sim = Hanging(os.getpid(), after=8, num_states=40, num_actions=4, seed=3, terminal=0.0)
-    with make_expander(sim, 2) as expander:
+    with make_expander(sim, LocalProcesses(2)) as expander:
         result = searched(sim, expander, budget=Budget(seconds=3.0))
         assert result.status is SearchStatus.TIME_LIMIT
         assert result.depth >= 1
@@ -37,7 +38,7 @@ def test_a_first_step_that_hangs_is_an_error(monkeypatch):
     monkeypatch.setattr(sys.modules["adalook.search.workers.base"], "MIN_GRACE_SECONDS", 3.0)
     monkeypatch.setattr(sys.modules["adalook.search.workers.base"], "GRACE", 1.0)
     sim = Hanging(os.getpid(), num_states=40, num_actions=4, seed=3, terminal=0.0)
-    with make_expander(sim, 1) as expander, pytest.raises(SimulatorError, match="has not answered"):
+    with make_expander(sim, LocalProcesses(1)) as expander, pytest.raises(SimulatorError, match="has not answered"):
         searched(sim, expander, budget=Budget(seconds=1.0))
 
 
@@ -68,5 +69,6 @@ def test_workers_that_hang_die_with_their_parent():
 @pytest.mark.parametrize("at", [2, 9])
 def test_what_is_no_number_is_refused_with_its_place(workers, wrong, at):
     sim = WrongNumbers(**wrong, at=at, num_states=40, num_actions=4, seed=3, terminal=0.0)
-    with make_expander(sim, workers) as expander, pytest.raises(SimulatorError, match=r"action \d in node \d.*not fin"):
+    engine = LocalProcesses(workers) if workers else None
+    with make_expander(sim, engine) as expander, pytest.raises(SimulatorError, match=r"action \d in node \d.*not fin"):
         searched(sim, expander)

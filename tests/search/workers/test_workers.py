@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adalook.engines.base import LocalProcesses, Ray
+from adalook.errors import ArgumentError
 from adalook.search import Budget, FixedDepth, SearchStatus, WorkerError, WorkerPool, make_expander, search, search_many
 from adalook.search.workers.pool import balanced_shares
 from adalook.simulators.minatar import MinAtarSimulator
@@ -34,10 +36,18 @@ def test_answers_do_not_depend_on_the_number_of_workers(count):
     sim = MinAtarSimulator("Seaquest", sticky=0.1)
     roots = roots_along(sim, 4, 13)
     alone = searched(sim, roots, width=20)
-    with make_expander(sim, count) as expander:
+    with make_expander(sim, LocalProcesses(count) if count else None) as expander:
         for _ in range(2):
             for mine, theirs in zip(alone, searched(sim, roots, expander, width=20), strict=True):
                 assert_same(mine, theirs)
+
+
+def test_nodes_are_not_stepped_on_ray(monkeypatch):
+    monkeypatch.setattr(Ray, "check", lambda self: None)
+    with pytest.raises(ArgumentError, match="nodes of one tree are stepped on this machine"):
+        make_expander(Graph(), Ray(2))
+    with pytest.raises(ArgumentError, match="this is no engine"):
+        make_expander(Graph(), 2)
 
 
 def test_a_slow_worker_is_helped_out(tmp_path):

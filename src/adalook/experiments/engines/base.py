@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from adalook import _validation as validation
-from adalook._ray import ONE_THREAD as ONE_THREAD
+from adalook.engines.session import ONE_THREAD as ONE_THREAD
 from adalook.errors import EngineError as EngineError
 
 MOST_WORKERS = 4096
@@ -46,7 +46,7 @@ class FinishedJob:
     seconds: float
 
 
-class Engine(Protocol):
+class JobEngine(Protocol):
     """Something that runs jobs; closing its generator early ends every worker."""
 
     def run(self, jobs: Sequence[Job]) -> Generator[FinishedJob]:

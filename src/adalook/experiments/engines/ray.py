@@ -6,7 +6,7 @@ import platform
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from adalook._ray import check_ray, check_versions, first_line, ray_session, versions_here
+from adalook.engines.session import check_ray, check_versions, first_line, ray_session, versions_here
 from adalook.errors import EngineError
 from adalook.experiments.engines import base
 from adalook.experiments.engines.base import FinishedJob, Job

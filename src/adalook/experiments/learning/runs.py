@@ -29,7 +29,7 @@ from typing import Any
 from adalook import __version__
 from adalook._interrupts import SignalGuard
 from adalook.errors import FileError
-from adalook.experiments.engines.base import Engine
+from adalook.experiments.engines.base import JobEngine
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, LearningExperiment, TrainingJob
 from adalook.experiments.runner import Interrupted
 from adalook.experiments.store import versions
@@ -188,7 +188,7 @@ def machine() -> dict[str, Any]:
 def reproduce_learning(
     experiment: LearningExperiment,
     directory: Path,
-    engine: Engine,
+    engine: JobEngine,
     *,
     fresh: bool = False,
     keep_agents: bool = False,
@@ -237,7 +237,7 @@ def reproduce_learning(
 class TimeLeft:
     """The time that the missing runs will take, by what finished ones took; its text says it in minutes."""
 
-    def __init__(self, seconds: float, missing: Sequence[TrainingJob], engine: Engine) -> None:
+    def __init__(self, seconds: float, missing: Sequence[TrainingJob], engine: JobEngine) -> None:
         self._seconds, self._workers = seconds, getattr(engine, "workers", None) or 1
         self._left = sum(job.agent != RANDOM for job in missing)
         self._took: list[float] = []

@@ -19,7 +19,7 @@ from adalook.experiments.engines.base import JobResult
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.config import Config
+from adalook.learning.config import RETIRED, Config
 
 JsonDict = dict[str, Any]
 
@@ -272,6 +272,7 @@ def _relevant(definition: JsonDict) -> JsonDict:
     plain: JsonDict = json.loads(json.dumps(definition))
     ignored = QL_SETTINGS if plain.get("depth", 0) is not None else set()
     config = Config().to_plain() | plain.get("config", {})
+    ignored = ignored | set(RETIRED)
     return plain | {"config": {name: value for name, value in config.items() if name not in ignored}}
 
 

@@ -247,7 +247,7 @@ class JobInProgress:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, unless it is of a job that was defined otherwise: then the run begins anew."""
-        if checkpoint.state.get("definition") != self.job.definition():
+        if not self.job.is_result(checkpoint.state):
             return
         self.agent.restore(checkpoint)
         counted = checkpoint.state["counted"]

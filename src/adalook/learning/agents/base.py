@@ -26,12 +26,13 @@ import torch
 
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
+from adalook.engines.base import Engine
 from adalook.errors import AdalookError, ArgumentError, FileError, SimulatorError, shown
 from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
 from adalook.learning.depth import DistanceRanks
-from adalook.learning.engines.base import LearningEngine, check_engine
+from adalook.learning.engines.distributed import check_learning_engine, distribute
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
 from adalook.learning.networks import MIN_ROWS, QFunction, QNetwork, TableTrunk, build_network, find_device
 from adalook.learning.presets import config_for
@@ -78,7 +79,7 @@ class Agent(ABC):
     """Of the run that it trains in, if it does: where engines put their logs."""
 
     def __init__(
-        self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int, engine: LearningEngine | None = None
+        self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int, engine: Engine | None = None
     ) -> None:
         self.env, self.config = env, checked_config(env, config, self.kind)
         self.seed: int = validation.integer(0).validate("the seed", seed)
@@ -104,7 +105,12 @@ class Agent(ABC):
         self._trainer: Trainer | None = None
         self.engine = engine
         if engine is not None:
-            check_engine(engine, self.sim)
+            check_learning_engine(engine, self.sim)
+
+    @property
+    def node_engine(self) -> Engine | None:
+        """The engine whose processes step the nodes of trees; None: this process does."""
+        return self.engine if self.engine is not None and self.engine.split == "nodes" else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.env!r}, seed={self.seed}, step={self.step})"
@@ -140,7 +146,7 @@ class Agent(ABC):
     def _make_acting(self) -> Acting:
         """Return the environments of training with what acts in them: here, or where the engine has them."""
         here = InProcessActing(self.make_envs(self.config.num_envs), self.actor)
-        return here if self.engine is None else self.engine.distribute(self, here)
+        return here if self.engine is None else distribute(self, here)
 
     def make_envs(self, count: int) -> EnvPool:
         """Return so many environments as it learns in."""
@@ -330,7 +336,7 @@ class Agent(ABC):
 
     @classmethod
     @abstractmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: Engine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained. `env` is needed if the environment has no name."""
 
     def run_config(self) -> dict[str, Any]:
@@ -417,7 +423,7 @@ class Agent(ABC):
         write_exported_agent(checked_path(directory), self.run_config(), self.policy_state(), about)
 
     @classmethod
-    def load(cls, directory: Path | str, env: Any = None, engine: LearningEngine | None = None) -> Self:
+    def load(cls, directory: Path | str, env: Any = None, engine: Engine | None = None) -> Self:
         """Return the agent of a run, as its newest checkpoint has it, or an exported agent.
 
         Args:

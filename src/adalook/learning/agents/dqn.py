@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from adalook import _validation as validation
+from adalook.engines.base import Engine
 from adalook.learning.acting import TreeActor, ValueActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.config import DEEPEST, Config
-from adalook.learning.engines.base import LearningEngine
 from adalook.learning.runs.directory import env_and_config
 from adalook.search.rules.fixed import FixedDepth
 
@@ -33,7 +33,7 @@ class DQN(Agent):
         *,
         depth: int = 0,
         seed: int = 0,
-        engine: LearningEngine | None = None,
+        engine: Engine | None = None,
         **settings: Any,
     ) -> None:
         self.depth: int = validation.integer(0, DEEPEST).validate("the depth", depth)
@@ -48,7 +48,7 @@ class DQN(Agent):
                 discount=self.config.discount,
                 least_depth=self.depth,
                 samples=self.config.samples,
-                workers=self.config.search_workers,
+                engine=self.node_engine,
             )
 
     def run_config(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class DQN(Agent):
         return super().run_config() | {"depth": self.depth}
 
     @classmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: Engine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
         return cls(env, config, depth=run_config["depth"], seed=run_config["seed"], engine=engine)

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from adalook._arrays import FloatArray
+from adalook.engines.base import Engine
 from adalook.errors import ArgumentError
 from adalook.learning.acting import Actor, RolloutActor, TreeActor
 from adalook.learning.agents.base import Agent, checked_config
@@ -33,7 +34,6 @@ from adalook.learning.depth import (
     least_depth,
     shares_by_depth,
 )
-from adalook.learning.engines.base import LearningEngine
 from adalook.learning.networks import MIN_ROWS, QFunction
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
@@ -61,7 +61,7 @@ class QLDQN(Agent):
         *,
         seed: int = 0,
         prior: str | None = None,
-        engine: LearningEngine | None = None,
+        engine: Engine | None = None,
         **settings: Any,
     ) -> None:
         if prior is not None:
@@ -87,6 +87,8 @@ class QLDQN(Agent):
         prior = None if config.prior == "self" else self._prior_values
         rule = QuantileDepth(self.shares, ranks, prior=prior)  # step 4
         if config.search_shape == "rollouts":
+            if self.node_engine is not None:
+                raise ArgumentError("rollouts are not split by nodes", expected="split='envs'", got=repr(self.engine))
             return RolloutActor(
                 self.leaf_values,
                 rule,
@@ -105,7 +107,7 @@ class QLDQN(Agent):
             store_shallow=config.train_shallow_heads,
             every_action=config.learn_every_action,
             samples=config.samples,
-            workers=config.search_workers,
+            engine=self.node_engine,
         )
 
     def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
@@ -237,7 +239,7 @@ class QLDQN(Agent):
         self._load_share(round_state)
 
     @classmethod
-    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: LearningEngine | None = None) -> Self:
+    def from_run_config(cls, run_config: dict[str, Any], env: Any = None, engine: Engine | None = None) -> Self:
         """Return the agent that `run_config` describes, untrained."""
         env, config = env_and_config(run_config, env)
         return cls(env, config, seed=run_config["seed"], engine=engine)

@@ -13,34 +13,26 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from adalook._ray import check_versions, versions_here
-from adalook.errors import ArgumentError, EngineError
-from adalook.learning.engines.base import LocalProcesses, Ray
-from adalook.learning.engines.host import (
-    HostSpec,
-    Reply,
-    StateMissing,
-    StepFailed,
-    StepReply,
-    StepRequest,
-    Weights,
-    host_spec,
-)
+from adalook.engines.base import Engine, HostFailed, HostLost, Hosts, checked_engine
+from adalook.engines.session import check_versions
+from adalook.errors import ArgumentError, EngineError, shown
+from adalook.learning.engines.host import ActorHost, StepReply, StepRequest, host_spec
 from adalook.learning.networks import rounding_digest
 from adalook.learning.training import Acted, Acting, Draws, InProcessActing, PendingStep
 
 if TYPE_CHECKING:
     from adalook.learning.agents.base import Agent
+    from adalook.simulators.base import Simulator
 
 logger = logging.getLogger("adalook.engine")
 
@@ -48,44 +40,29 @@ MAX_DEATHS = 3
 """So many times in a row a host may be lost without having answered anything."""
 LIST_FIELDS = ("saved", "scores", "steps", "idle")
 """Of the state of an `EnvPool`: lists with an entry for each environment. Observations are an array."""
+LOG_FOLDER = "ray"
+"""In the directory of a run."""
 
 
-@dataclass(frozen=True)
-class HostLost:
-    """The answer of a transport in place of a host that died, or whose machine did."""
+def check_learning_engine(engine: Engine | None, sim: Simulator) -> None:
+    """Raise unless this is an engine, and one that environments of training can be on."""
+    if checked_engine(engine).split == "envs" and not sim.saves:
+        raise ArgumentError(
+            "this environment cannot be saved, so that no actor could take the place of one that dies",
+            expected="an environment whose state can be saved, or al.InProcess()",
+            got=shown(sim),
+        )
 
-    reason: str
 
+def distribute(agent: Agent, here: InProcessActing) -> Acting:
+    """Return the environments of an agent where its engine has them: here, or in other processes.
 
-class Transport(ABC):
-    """Hosts in other processes, by number, and the messages to and from them; nothing starts when one is made."""
-
-    @abstractmethod
-    def __init__(self, engine: Any, spec: HostSpec, agent: Agent) -> None: ...
-
-    @abstractmethod
-    def start(self) -> list[dict[str, str]]:
-        """Start all hosts; return what each says about itself, see `ActorHost.about`."""
-
-    @abstractmethod
-    def restart(self, host: int) -> bool:
-        """Wait until a host that was lost has been started again; False if that cannot be."""
-
-    @abstractmethod
-    def publish(self, weights: Weights) -> Any:
-        """Return what `send` takes to give these weights to a host."""
-
-    @abstractmethod
-    def send(self, host: int, request: StepRequest, weights: Any) -> None:
-        """Send a request, and published weights unless they are None. It does not wait, and does not fail."""
-
-    @abstractmethod
-    def receive(self, hosts: Collection[int]) -> list[tuple[int, Reply | HostLost]]:
-        """Wait for the next reply of any of these hosts; returns at least one. Each host answers in order."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End all hosts."""
+    Args:
+        agent: whose environments they are.
+        here: the same environments in this process, at their start.
+    """
+    engine = agent.engine
+    return here if engine is None or engine.split != "envs" else DistributedActing(agent, here, engine)
 
 
 @dataclass(eq=False)
@@ -103,14 +80,11 @@ class DistributedActing(Acting):
     Args:
         agent: whose environments they are.
         here: the same in this process, at their start; they are closed.
-        engine: how many hosts, and whether they are waited for.
-        transport: made with the first round.
+        engine: how many hosts, and whether they are waited for; they start with the first round.
     """
 
-    def __init__(
-        self, agent: Agent, here: InProcessActing, engine: LocalProcesses | Ray, transport: type[Transport]
-    ) -> None:
-        self._agent, self._engine, self._transport_class = agent, engine, transport
+    def __init__(self, agent: Agent, here: InProcessActing, engine: Any) -> None:
+        self._agent, self._engine = agent, engine
         self.num_actions = here.num_actions
         count = len(here.pool)
         hosts = min(engine.actors, count)
@@ -123,9 +97,7 @@ class DistributedActing(Acting):
         self._states = split_state(here.state(), self.groups)
         """Of each group, as the last reply left it: all that is needed to go on."""
         here.close()
-        self._transport: Transport | None = None
-        self._numbers = 0
-        self._after = [0] * hosts
+        self._hosts: Hosts | None = None
         self._host_of = list(range(hosts))
         """The host of each group."""
         self._calls: list[deque[_Call]] = [deque() for _ in range(hosts)]
@@ -136,6 +108,8 @@ class DistributedActing(Acting):
         """By host: the weights that it has."""
         self._deaths = [0] * hosts
         self._published: tuple[int, Any] = (-1, None)
+        self._received: list[tuple[int, Any]] = []
+        """Replies that came together with one that was taken."""
         self.lost = 0
         """How often a host was lost so far."""
 
@@ -156,31 +130,28 @@ class DistributedActing(Acting):
             asked = sum(call.request.group == group for call in self._calls[self._host_of[group]])
             for _ in range(self._engine.calls_in_flight - asked):
                 self._ask(group, draw(len(envs)), updates, round_state)
-        group, acted = self._receive()[0]
+        group, acted = self._receive()
         return _Round(self.groups[group], lambda: acted)
 
     def _answers(self) -> Iterator[Acted]:
         """Yield the steps of all groups, in their order."""
         steps: dict[int, Acted] = {}
         while len(steps) < len(self.groups):
-            steps.update(self._receive())
+            group, steps[group] = self._receive()
         for group in range(len(self.groups)):
             yield steps[group]
 
     def _ask(self, group: int, draws: Draws, updates: int, round_state: dict[str, Any]) -> None:
         """Send the request for the next step of a group."""
-        self._numbers += 1
-        previous = [call.request.number for call in self._calls[self._host_of[group]] if call.request.group == group]
-        after = previous[-1] if previous else self._after[group]
-        request = StepRequest(self._numbers, group, after, draws, updates, round_state)
+        request = StepRequest(group, draws, updates, round_state)
         if self._published[0] != updates:
-            assert self._transport is not None
-            self._published = (updates, self._transport.publish(self._agent.network.weights()))
+            assert self._hosts is not None
+            self._published = (updates, self._hosts.publish(self._agent.network.weights()))
         self._send(self._host_of[group], _Call(request, self._published[1], updates))
 
     def _send(self, host: int, call: _Call) -> None:
         """Send a call, with the environments and the weights as far as the host does not have them."""
-        assert self._transport is not None
+        assert self._hosts is not None
         request = call.request
         if request.group in self._cold:
             self._cold.discard(request.group)
@@ -188,28 +159,28 @@ class DistributedActing(Acting):
         weights = None if self._versions[host] == call.version else call.weights
         self._versions[host] = call.version
         self._calls[host].append(call)
-        self._transport.send(host, request, weights)
+        self._hosts.send(host, request, weights)
 
-    def _receive(self) -> list[tuple[int, Acted]]:
+    def _receive(self) -> tuple[int, Acted]:
         """Wait for a reply; return the group and its step. Hosts that are lost meanwhile are replaced."""
-        assert self._transport is not None
-        while True:
-            waiting = [host for host, calls in enumerate(self._calls) if calls]
-            for host, reply in self._transport.receive(waiting):
-                if isinstance(reply, HostLost | StateMissing):
-                    self._recover(host, "it was started again" if isinstance(reply, StateMissing) else reply.reason)
-                elif self._calls[host] and reply.number == self._calls[host][0].request.number:
-                    if isinstance(reply, StepFailed):
-                        raise reply.error(host)
-                    return [self._accept(host, reply)]
-                # else: the answer to a round that was given up
+        assert self._hosts is not None
+        while not self._received:
+            self._received += self._hosts.receive([host for host, calls in enumerate(self._calls) if calls])
+            lost = [(host, reply) for host, reply in self._received if isinstance(reply, HostLost)]
+            self._received = [item for item in self._received if item not in lost]
+            for host, reply in lost:
+                self._recover(host, reply.reason)
+        host, reply = self._received.pop(0)
+        if isinstance(reply, HostFailed):
+            raise reply.error(host)
+        return self._accept(host, reply)
 
     def _accept(self, host: int, reply: StepReply) -> tuple[int, Acted]:
         """Take a reply as the newest state of its group."""
         request = self._calls[host].popleft().request
         group = request.group
         observations = self._states[group]["envs"]["observations"]
-        self._states[group], self._after[group] = reply.state, reply.number
+        self._states[group] = reply.state
         self._deaths[host] = 0
         return group, Acted(observations, reply.decisions, reply.transitions, reply.episodes, request.updates)
 
@@ -217,7 +188,7 @@ class DistributedActing(Acting):
 
     def _recover(self, host: int, reason: str) -> None:
         """Start a lost host again, or leave its groups to others, and repeat what it was asked for."""
-        assert self._transport is not None
+        assert self._hosts is not None
         calls = list(self._calls[host])
         self._calls[host].clear()
         self._versions[host] = None
@@ -233,7 +204,7 @@ class DistributedActing(Acting):
             )
         logger.warning("actor %d was lost (%s): what it was doing is repeated", host, reason)
         began = time.monotonic()
-        if not self._transport.restart(host):
+        if not self._hosts.restart(host):
             self._hand_over(host, groups, reason)
         logger.warning("actor %d is replaced after %.1f s", host, time.monotonic() - began)
         for call in calls:
@@ -256,19 +227,21 @@ class DistributedActing(Acting):
 
     def _start(self) -> None:
         """Start the hosts, unless they run, and check that they compute what this process would."""
-        if self._transport is not None:
+        if self._hosts is not None:
             return
         agent = self._agent
-        transport = self._transport_class(self._engine, host_spec(agent, self._probe), agent)
-        self._closing = weakref.finalize(self, transport.close)
+        recipe = partial(ActorHost, host_spec(agent, self._probe))
+        logs = None if agent.run_directory is None else agent.run_directory / LOG_FOLDER
+        hosts = self._engine.hosts([recipe] * len(self.groups), logs)
+        self._closing = weakref.finalize(self, hosts.close)
         began = time.monotonic()
         logger.info("starting %d actors …", len(self.groups))
         try:
-            check_hosts(transport.start(), rounding_digest(agent.leaf_values, self._probe, agent.heads[0]))
+            check_hosts(hosts.start(), rounding_digest(agent.leaf_values, self._probe, agent.heads[0]))
         except BaseException:
             self._closing()
             raise
-        self._transport = transport
+        self._hosts = hosts
         logger.info("%d actors are there after %.1f s", len(self.groups), time.monotonic() - began)
 
     def state(self) -> dict[str, Any]:
@@ -281,14 +254,17 @@ class DistributedActing(Acting):
         self._cold = set(range(len(self.groups)))
         self._published = (-1, None)
         self._versions = [None] * len(self._versions)
+        self._received.clear()
         for calls in self._calls:
             calls.clear()
+        if self._hosts is not None:
+            self._hosts.forget()
 
     def close(self) -> None:
         """End the hosts."""
-        if self._transport is not None:
+        if self._hosts is not None:
             self._closing()
-            self._transport = None
+            self._hosts = None
 
 
 class _Round(PendingStep):
@@ -302,7 +278,7 @@ class _Round(PendingStep):
 
 def check_hosts(abouts: list[dict[str, str]], digest: str) -> None:
     """Raise `EngineError` if a host has other versions, or rounds otherwise, than this process."""
-    expected = versions_here() | {"numpy": np.__version__, "torch": torch.__version__}
+    expected = {"numpy": np.__version__, "torch": torch.__version__}
     for about in abouts:
         check_versions(expected, about, about["node"])
         if about["rounding"] != digest:

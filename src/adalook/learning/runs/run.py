@@ -22,11 +22,11 @@ import numpy as np
 
 from adalook import _validation as validation
 from adalook._interrupts import SignalGuard
+from adalook.engines.base import Engine
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.agents.base import Agent, read_run_or_export
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.engines.base import LearningEngine
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.runs.callbacks import CheckpointCallback, EvaluationCallback, ProgressCallback, Stateful
 from adalook.learning.runs.directory import (
@@ -93,7 +93,7 @@ def resume_run(
     options: RunOptions | None = None,
     env: Any = None,
     agent: Agent | None = None,
-    engine: LearningEngine | None = None,
+    engine: Engine | None = None,
     callbacks: Sequence[Callable[[Round], bool | None]] = (),
     on_damage: Callable[[str], None] = warn_of_damage,
 ) -> RunResult:

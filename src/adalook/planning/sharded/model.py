@@ -18,7 +18,7 @@ from adalook.errors import ArgumentError, ModelError
 from adalook.mdp import checks
 from adalook.planning.sharded.blocks import BlockSource, FileSource, FunctionSource, shared_weights
 from adalook.planning.sharded.checkpoint import INTERVAL_SECONDS, RoundsCheckpoint
-from adalook.planning.sharded.hosts import open_hosts
+from adalook.planning.sharded.hosts import ShardHosts
 from adalook.planning.sharded.rounds import Ending, Limits, Rounds
 from adalook.planning.sharded.solution import ShardedSolution, map_parts, write_part, write_summary
 from adalook.planning.solution import Status
@@ -164,7 +164,7 @@ class ShardedMDP:
         if directory is not None:
             make_directory(directory)
         interrupt = SignalGuard()
-        with open_hosts(engine, self._source, self.edges) as hosts, interrupt:
+        with ShardHosts(engine, self._source, self.edges) as hosts, interrupt:
             rounds = Rounds(self._source, self.edges, hosts, limits, began)
             saved: RoundsCheckpoint | None = None
             if checkpoint is not None:

@@ -26,13 +26,13 @@ import numpy as np
 
 from adalook._arrays import FloatArray
 from adalook._interrupts import SignalGuard
-from adalook.errors import ModelError, shown
+from adalook.errors import EngineError, ModelError, shown
 from adalook.mdp import checks
 from adalook.planning.certificate import Certificate, from_residual
 from adalook.planning.lookahead.levels import Residual
 from adalook.planning.sharded.blocks import BlockSource
 from adalook.planning.sharded.boundary import Boundary, Extrapolation
-from adalook.planning.sharded.hosts import Hosts, Request, ShardError
+from adalook.planning.sharded.hosts import Request, ShardHosts
 from adalook.planning.sharded.shard import LocalAnswer, ShardFacts, ShardState, shared_rounding_terms
 from adalook.planning.sharded.solution import ShardRound
 from adalook.planning.solution import Status
@@ -141,7 +141,9 @@ class Ending(NamedTuple):
 class Rounds:
     """A sharded solve between rounds."""
 
-    def __init__(self, source: BlockSource, edges: Sequence[int], hosts: Hosts, limits: Limits, began: float) -> None:
+    def __init__(
+        self, source: BlockSource, edges: Sequence[int], hosts: ShardHosts, limits: Limits, began: float
+    ) -> None:
         self._hosts, self._limits, self._began = hosts, limits, began
         self.log = RoundLog()
         self.trace: list[ShardRound] = []
@@ -307,7 +309,7 @@ class Rounds:
             answers |= found
             self._deaths = 0 if found else self._deaths + 1
             if self._deaths > MAX_DEATHS:
-                raise ShardError(
+                raise EngineError(
                     f"{self._deaths} processes that hold shards have died in a row",
                     remedy="a script needs 'if __name__ == \"__main__\":' before its own work; else look at what fn "
                     "does, free some memory, or use more shards",

@@ -28,7 +28,7 @@ from typing import Any, Self
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook._validation import integer
+from adalook.engines.base import Engine, InProcess, LocalProcesses, checked_engine
 from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.base import Children, Observations, Simulator, State
 
@@ -113,8 +113,6 @@ class Expander(ABC):
         self.close()
 
 
-MOST_WORKERS = 1024
-"""More processes than that are a mistake."""
 MIN_GRACE_SECONDS, GRACE = 10.0, 10.0
 """Without a first level there is no answer, so it may take ten times the budget more, or ten seconds."""
 
@@ -160,15 +158,22 @@ class LevelDeadline:
         return timed_out
 
 
-def make_expander(sim: Simulator, workers: int) -> Expander:
-    """Return an expander with that many worker processes; 0 expands in this process."""
+def make_expander(sim: Simulator, engine: Engine | None = None) -> Expander:
+    """Return an expander that steps nodes in this process, or in those of an engine such as al.LocalProcesses(2)."""
     if not isinstance(sim, Simulator):
         raise ArgumentError("sim is no simulator", expected="al.make_simulator(…)", got=type(sim).__name__)
-    if integer(min=0, max=MOST_WORKERS).validate("the number of workers", workers) == 0:
+    engine = checked_engine(engine)
+    if isinstance(engine, InProcess):
         return InProcessExpander(sim)
+    if not isinstance(engine, LocalProcesses):
+        raise ArgumentError(
+            "nodes of one tree are stepped on this machine",
+            expected="al.LocalProcesses(actors=2) or None",
+            got=repr(engine),
+        )
     from adalook.search.workers.pool import WorkerPool
 
-    return WorkerPool(sim, workers)
+    return WorkerPool(sim, engine.actors)
 
 
 def batch_size(sim: Simulator) -> int:

@@ -10,30 +10,25 @@ the actions that lead to it, so the states of a worker that dies are made again 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import multiprocessing
-import os
-import sys
-import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import process as multiprocessing_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from adalook._arrays import IntArray
 from adalook._validation import integer
+from adalook.engines.base import MOST_ACTORS, HostFailed, HostLost
+from adalook.engines.processes import ProcessHosts, spawn_can_import_main
 from adalook.errors import AdalookError
 from adalook.search.workers.base import (
-    MOST_WORKERS,
     Expander,
     ExpansionBatch,
     ExpansionTimeout,
@@ -41,7 +36,7 @@ from adalook.search.workers.base import (
     batch_size,
     check_batch,
 )
-from adalook.search.workers.worker import Expand, Expanded, Failed, Keep, LoadState, Pack, run_worker, shared_rows
+from adalook.search.workers.worker import Expand, Expanded, Keep, LoadState, NodeHost, Pack, shared_rows
 from adalook.simulators.base import Simulator, State
 
 MAX_DEATHS = 3
@@ -52,7 +47,6 @@ PARTS, MIN_PART_SIZE = 8, 4
 """A share is handed out in so many parts of at least this size: what a slow worker has not begun, another can take."""
 IMBALANCE = 0.05
 """A share may be larger than the others by this fraction if that saves sending a state."""
-CLOSING_SECONDS = 5.0
 DRAIN_SECONDS = 2.0
 """How long answers are waited for that nobody needs any more; after that workers are replaced."""
 
@@ -62,11 +56,9 @@ class WorkerError(AdalookError, RuntimeError):
 
 
 @dataclass(eq=False)
-class _WorkerHandle:
+class _Worker:
     """One worker process as its parent sees it."""
 
-    process: BaseProcess
-    pipe: Connection
     holds: set[int] = field(default_factory=set)
     """Ids of the states it has, or will have when it has read what is deferred."""
     deferred: list[LoadState | Keep] = field(default_factory=list)
@@ -82,23 +74,6 @@ class _WorkerHandle:
         if not self.holds <= wanted:
             self.holds &= wanted
             self.deferred.append(Keep(sorted(self.holds)))
-
-    def send(self, *requests: Expand | Pack) -> None:
-        """Send what was deferred, then requests that have an answer."""
-        message, self.deferred = [*self.deferred, *requests], []
-        # A broken pipe fails again when the answer is received, and is handled there.
-        with contextlib.suppress(OSError):
-            self.pipe.send(message)
-
-    def stop(self) -> None:
-        """End the process: the end of its pipe asks it to, and it is killed if that does not help."""
-        with contextlib.suppress(OSError):
-            self.pipe.close()
-        self.process.join(CLOSING_SECONDS)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.process.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,40 +115,41 @@ class WorkerPool(Expander):
     """
 
     def __init__(self, sim: Simulator, count: int) -> None:
-        count = integer(min=1, max=MOST_WORKERS).validate("the number of workers", count)
-        if type(sim).__module__ == "__main__" and not _spawn_can_import_main():
+        count = integer(min=1, max=MOST_ACTORS).validate("the number of workers", count)
+        if type(sim).__module__ == "__main__" and not spawn_can_import_main():
             raise WorkerError(
                 f"workers cannot import {type(sim).__name__}, which is defined in a script that is not a file",
                 remedy="save the script, or put the class into a module",
             )
         self._sim = sim
-        self._context = multiprocessing.get_context("spawn")
         self._rows = batch_size(sim)
         row_bytes = math.prod(sim.observation_shape) * sim.observation_dtype.itemsize
         # Raw arrays live in files that are unlinked as soon as they are made: no name, nothing to leave behind.
-        self._memory = [self._context.RawArray(ctypes.c_char, 2 * self._rows * row_bytes) for _ in range(count)]
-        self._observations = [shared_rows(memory, sim, self._rows) for memory in self._memory]
-        self._workers: list[_WorkerHandle] = []
+        context = multiprocessing.get_context("spawn")
+        memory = [context.RawArray(ctypes.c_char, 2 * self._rows * row_bytes) for _ in range(count)]
+        self._observations = [shared_rows(part, sim, self._rows) for part in memory]
+        self._hosts = ProcessHosts([partial(NodeHost, sim, part, self._rows) for part in memory])
+        self._workers: list[_Worker] = []
         self._deaths = 0
         self._lineage = _Lineage()
-        self._finalizer = weakref.finalize(self, _stop_all, self._workers)
-        self._start_missing()
+        self._finalizer = weakref.finalize(self, self._hosts.close)
+        self._begin()
 
     @property
     def count(self) -> int:
         """The number of worker processes."""
-        return len(self._memory)
+        return len(self._hosts)
 
     @property
     def process_ids(self) -> list[int]:
         """Process ids of the current workers; one that dies is replaced when its answer is missed."""
-        return [worker.process.pid or 0 for worker in self._workers]
+        return self._hosts.process_ids
 
     def load_roots(self, states: Sequence[State]) -> Sequence[int]:
         if not self._finalizer.alive:
             raise WorkerError("these workers were closed", remedy="search inside the 'with' block that made them")
         self.clear()
-        self._start_missing()
+        self._begin()
         return self._lineage.load_roots([self._sim.pack(state) for state in states])
 
     def keep(self, nodes: Sequence[int]) -> None:
@@ -185,9 +161,10 @@ class WorkerPool(Expander):
     def clear(self) -> None:
         self._lineage = _Lineage()
         self.keep([])
-        for worker in self._workers:
+        for index, worker in enumerate(self._workers):
             if worker.deferred:  # now, because the next search may be long in coming
-                worker.send()
+                self._send(index)
+        self._hosts.forget()
 
     def close(self) -> None:
         """End all worker processes."""
@@ -204,8 +181,7 @@ class WorkerPool(Expander):
             for index in range(self.count):  # every worker begins with its own share
                 self._feed(index, level, level.queues[index : index + 1])
             while any(running):
-                for index in self._ready(running):
-                    answer = self._receive(index)
+                for index, answer in self._receive([i for i, tasks in enumerate(running) if tasks]):
                     if answer is None:  # the worker died: its replacement does the same again
                         level.queues[index].extendleft(task.positions for task in reversed(running[index]))
                         running[index].clear()
@@ -214,29 +190,24 @@ class WorkerPool(Expander):
                     own_first = [level.queues[index], *level.queues[:index], *level.queues[index + 1 :]]
                     self._feed(index, level, own_first)
         except GeneratorExit:  # the caller needs no more
-            self._drain(running)
+            self._drain([len(tasks) for tasks in running])
         except ExpansionTimeout:  # a simulator that hangs does not end when it is asked to
-            _stop_all(self._workers, kill=True)
+            self._end(kill=True)
             raise
-        except BaseException:  # unread answers may be left in the pipes: the next search begins with new processes
-            _stop_all(self._workers)
+        except BaseException:  # a worker may be in the midst of something: the next search begins with new processes
+            self._end()
             raise
 
-    def _drain(self, running: list[deque[_Task]]) -> None:
-        """Read the answers that are under way, lest they are taken for answers to later requests."""
-        try:
-            for index, tasks in enumerate(running):
-                for _ in tasks:
-                    if not self._workers[index].pipe.poll(DRAIN_SECONDS):
-                        _stop_all(self._workers, kill=True)
-                        return
-                    if self._receive(index) is None:
-                        break
-        except WorkerError:  # the caller does not wait for that answer any more
-            _stop_all(self._workers)
-        except BaseException:
-            _stop_all(self._workers)
-            raise
+    def _drain(self, left: list[int]) -> None:
+        """Wait a little for the answers that are under way, so many of each worker: one that hangs is replaced."""
+        end = time.perf_counter() + DRAIN_SECONDS
+        while busy := [index for index, count in enumerate(left) if count]:
+            answers = self._hosts.receive(busy, max(0.0, end - time.perf_counter()))
+            if not answers or any(isinstance(answer, HostLost | HostFailed) for _, answer in answers):
+                self._end(kill=True)
+                return
+            for index, _ in answers:
+                left[index] -= 1
 
     def _assign(self, nodes: Sequence[int], count: int) -> list[deque[IntArray]]:
         """Cut a level, `count` children per node, into a queue of parts for each worker; send the states they need."""
@@ -260,8 +231,8 @@ class WorkerPool(Expander):
             found = sorted(missing & self._workers[index].holds)
             if not found:
                 continue
-            self._workers[index].send(Pack(found))
-            packed = self._receive(index)
+            self._send(index, Pack(found))
+            ((_, packed),) = self._receive([index])
             for node, content in zip(found, packed or (), strict=False):
                 self._workers[to].load(LoadState(node, content))
 
@@ -283,7 +254,7 @@ class WorkerPool(Expander):
             seeds = None
             if level.seeds is not None:
                 seeds = [level.seeds[p // count][p % futures] for p in positions.tolist()]
-            worker.send(Expand(parents, actions, ids, task.half, level.leaves, seeds))
+            self._send(index, Expand(parents, actions, ids, task.half, level.leaves, seeds))
             running.append(task)
 
     def _batch(self, index: int, level: _Expansion, task: _Task, answer: Expanded) -> ExpansionBatch:
@@ -295,66 +266,51 @@ class WorkerPool(Expander):
         batch = ExpansionBatch(task.positions, handles, rows, answer.rewards, answer.terminated, answer.keys)
         return check_batch(batch, self._sim.num_actions, level.count // self._sim.num_actions)
 
-    def _ready(self, running: list[deque[_Task]]) -> list[int]:
-        """Wait for an answer; returns the workers that have one."""
-        pipes: dict[Any, int] = {self._workers[i].pipe: i for i, tasks in enumerate(running) if tasks}
-        ready = wait(list(pipes), None if math.isinf(self.deadline) else max(0.0, self.deadline - time.perf_counter()))
-        if not ready:
-            raise ExpansionTimeout
-        return sorted(pipes[pipe] for pipe in ready)
-
-    def _start_missing(self) -> None:
+    def _begin(self) -> None:
         """Start the workers that do not run: all at first, and all again after a search has failed."""
-        try:
-            for index in range(len(self._workers), self.count):
-                self._workers.append(self._start(index))
-        except BaseException:
-            self.close()
-            raise
+        self._hosts.begin()
+        self._workers += [_Worker() for _ in range(self.count - len(self._workers))]
 
-    def _start(self, index: int) -> _WorkerHandle:
-        """Start one worker process."""
-        ours, theirs = self._context.Pipe()
-        # The kernel's signal comes when the thread that started a process ends, so only the main one can ask for it.
-        with_parent = threading.current_thread() is threading.main_thread()
-        arguments = (theirs, self._sim, self._memory[index], self._rows, os.getpid(), with_parent)
-        process = self._context.Process(target=run_worker, args=arguments, daemon=True, name=f"adalook worker {index}")
-        with spawnable_main():
-            process.start()
-        theirs.close()  # only the worker has it now, so that its death ends the pipe
-        return _WorkerHandle(process, ours)
+    def _end(self, *, kill: bool = False) -> None:
+        """End all workers; the next search starts new ones."""
+        self._hosts.close(kill=kill)
+        self._workers.clear()
 
-    def _receive(self, index: int) -> Any:
-        """Return the next answer of a worker, or None if it died; then another has taken its place."""
-        pipe = self._workers[index].pipe
-        try:
-            if not math.isinf(self.deadline) and not pipe.poll(max(0.0, self.deadline - time.perf_counter())):
-                raise ExpansionTimeout
-            answer = pipe.recv()
-        except (EOFError, OSError):
-            self._replace(index)
-            return None
-        if isinstance(answer, Failed):
-            raise WorkerError(f"the simulator failed in a worker process:\n{answer.report.rstrip()}\n")
-        self._deaths = 0
-        return answer
+    def _send(self, index: int, *requests: Expand | Pack) -> None:
+        """Send what was deferred, then a request that has an answer."""
+        worker = self._workers[index]
+        message, worker.deferred = [*worker.deferred, *requests], []
+        self._hosts.send(index, message)
 
-    def _replace(self, index: int) -> None:
+    def _receive(self, indices: list[int]) -> list[tuple[int, Any]]:
+        """Wait for an answer of these workers; None in place of one that died, and was replaced by another."""
+        seconds = None if math.isinf(self.deadline) else max(0.0, self.deadline - time.perf_counter())
+        answers = self._hosts.receive(indices, seconds)
+        if not answers:
+            raise ExpansionTimeout
+        for place, (index, answer) in enumerate(answers):
+            if isinstance(answer, HostLost):
+                self._replace(index, answer.reason)
+                answers[place] = (index, None)
+            elif isinstance(answer, HostFailed):
+                raise WorkerError(f"the simulator failed in a worker process:\n{answer.trace.rstrip()}\n")
+            else:
+                self._deaths = 0
+        return answers
+
+    def _replace(self, index: int, reason: str) -> None:
         """Start another worker for one that died, unless too many died in a row."""
-        dead = self._workers[index]
-        dead.process.join(CLOSING_SECONDS)
-        code = dead.process.exitcode
         self._deaths += 1
         if self._deaths > MAX_DEATHS:
             self._deaths = 0
             raise WorkerError(
                 f"{MAX_DEATHS + 1} worker processes in a row have died",
-                got=f"exit code {code}",
+                got=reason,
                 remedy="a script that uses workers needs 'if __name__ == \"__main__\":' before its own work; else look "
                 "at what the simulator does, or free some memory",
             )
-        dead.stop()
-        self._workers[index] = self._start(index)
+        self._hosts.restart(index)
+        self._workers[index] = _Worker()
 
 
 class _Lineage:
@@ -424,46 +380,3 @@ def balanced_shares(holders: IntArray, count: int, num_actions: int) -> list[Int
     near = np.abs(borders - even) <= IMBALANCE * total / count
     cuts = np.where(near, borders, np.rint(even).astype(np.intp))
     return np.split(positions, np.maximum.accumulate(cuts))
-
-
-def _stop_all(workers: list[_WorkerHandle], *, kill: bool = False) -> None:
-    """End worker processes, by force with `kill`, and empty the list."""
-    for worker in workers:
-        if kill:
-            worker.process.kill()
-        with contextlib.suppress(OSError):
-            worker.pipe.close()  # all of them end at the same time
-    for worker in workers:
-        worker.stop()
-    workers.clear()
-
-
-@contextlib.contextmanager
-def spawnable_main() -> Iterator[None]:
-    """Hide the main module's file name from spawned processes while it names no file.
-
-    Python's `spawn` runs the main module's file again in every child. A script that came through a pipe
-    (`python - < script`) has the file name `<stdin>`, and its children would die of that. They have to do without the
-    main module, just as those of `python -c` and of notebooks do.
-    """
-    main = sys.modules["__main__"]
-    name = getattr(main, "__file__", None)
-    if name is None or _spawn_can_import_main():
-        yield
-        return
-    main.__file__ = None
-    try:
-        yield
-    finally:
-        main.__file__ = name
-
-
-def _spawn_can_import_main() -> bool:
-    """Return whether spawned processes can run the main module: it is a module, or a file that exists."""
-    main: Any = sys.modules["__main__"]
-    if getattr(main.__spec__, "name", None) is not None:
-        return True
-    name = getattr(main, "__file__", None)
-    # A relative name counts from where the program began, wherever it has gone since.
-    original = getattr(multiprocessing_process, "ORIGINAL_DIR", None) or ""
-    return name is not None and os.path.isfile(os.path.join(original, name))

@@ -1,39 +1,25 @@
-"""The worker process: a simulator that steps the states it holds, and the messages it understands.
+"""The far side of a pool of workers: a simulator that steps the states it holds, and the messages it understands.
 
-Messages arrive as lists of requests, which are answered one after the other. The process ends when its pipe does, which
-is also what happens when its parent is killed. Observations go into shared memory that has no name in the file system,
-so none of it can be left behind.
+A message is a list of requests; the answer is that of its last one. Observations go into shared memory that has no name
+in the file system, so none of it can be left behind.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import signal
-import sys
-import threading
-import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
+from adalook.engines.base import Host
 from adalook.search.workers.base import expand_seeded
 from adalook.simulators.base import Observations, Simulator, State
 
 MAX_KEY_BYTES = 32
 """Longer keys are hashed (SHA-256) before they are sent."""
-PARENT_CHECK_SECONDS = 2.0
-"""How often a worker checks that its parent lives: a forked sibling that holds the pipe would keep it open."""
-
-
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,92 +74,42 @@ class Pack:
     nodes: Sequence[int]
 
 
-@dataclass(frozen=True)
-class Failed:
-    """Answer in place of any other when the simulator has raised."""
-
-    report: str
-
-
 def shared_rows(memory: Any, sim: Simulator, rows: int) -> Observations:
     """Return shared memory as an array (2, rows, *observation_shape): one half is read while the other is written."""
     return np.frombuffer(memory, sim.observation_dtype, count=-1).reshape(2, rows, *sim.observation_shape)
 
 
-def run_worker(
-    requests: Connection, sim: Simulator, memory: Any, rows: int, parent: int, with_parent: bool = False
-) -> None:
-    """Answer requests until the pipe ends; the entry point of a worker process.
+class NodeHost(Host):
+    """The states that one worker process holds, by id, and the simulator that steps them.
 
-    It ends with its parent, however that dies: also while a simulator hangs, by a thread that watches, and, with
-    `with_parent`, by the kernel (Linux), which does not depend on Python's lock.
+    Args:
+        sim: steps them.
+        memory: shared with the parent, for observations.
+        rows: how many observations a half of it has room for.
     """
-    end_with_parent(parent, with_parent)
-    with contextlib.suppress(EOFError, OSError), contextlib.closing(sim):
-        states = _StateHolder(sim, shared_rows(memory, sim, rows))
-        while True:
-            while not requests.poll(PARENT_CHECK_SECONDS):
-                if os.getppid() != parent:
-                    return
-            for request in requests.recv():
-                answer = states.answer(request)
-                if answer is not None:
-                    requests.send(answer)
 
-
-def end_with_parent(parent: int, by_kernel: bool) -> None:
-    """Let this process end with its parent, by a thread that watches and, if asked to, by the kernel, too.
-
-    Ctrl-C is the parent's to answer: it ends the pipe.
-    """
-    threading.Thread(target=_end_with, args=(parent,), daemon=True, name="adalook parent watch").start()
-    if by_kernel:
-        _ask_kernel_to_end(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent is another."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_SECONDS)
-    os._exit(1)
-
-
-def _ask_kernel_to_end(parent: int) -> None:
-    """Let Linux kill this process when the thread that started it ends; elsewhere nothing happens."""
-    if not sys.platform.startswith("linux"):
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before
-            os._exit(1)
-
-
-class _StateHolder:
-    """The states that one worker process holds, by id, and the simulator that steps them."""
-
-    def __init__(self, sim: Simulator, observations: Observations) -> None:
-        self._sim, self._observations = sim, observations
+    def __init__(self, sim: Simulator, memory: Any, rows: int) -> None:
+        self._sim, self._observations = sim, shared_rows(memory, sim, rows)
         self._states: dict[int, State] = {}
-        self._failure: Failed | None = None
 
-    def answer(self, request: Expand | LoadState | Keep | Pack) -> Any:
-        """Carry out a request; returns the answer, or None for requests that have none."""
-        try:
+    def close(self) -> None:
+        """Close the simulator."""
+        self._sim.close()
+
+    def answer(self, message: Sequence[Expand | LoadState | Keep | Pack], published: None = None) -> Any:
+        """Carry out requests; return the answer to the last, or None if it has none."""
+        answer: Any = None
+        for request in message:
             match request:
                 case Expand():
-                    return self._failure or self._expand(request)
+                    answer = self._expand(request)
                 case Pack():
-                    return self._failure or [self._sim.pack(self._states[node]) for node in request.nodes]
+                    answer = [self._sim.pack(self._states[node]) for node in request.nodes]
                 case LoadState():
                     self._load(request)
                 case Keep():
                     self._states = {node: self._states[node] for node in request.nodes}
-        except Exception:
-            # LoadState and Keep have no answer: the next request that has one reports the failure.
-            self._failure = Failed(traceback.format_exc())
-            return self._failure if isinstance(request, Expand | Pack) else None
-        return None
+        return answer
 
     def _expand(self, request: Expand) -> Expanded:
         states = [self._states[node] for node in request.nodes]
