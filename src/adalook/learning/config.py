@@ -58,7 +58,7 @@ ELSEWHERE = {
     "exploration_fraction": "epsilon_anneal_steps",
     "n_envs": "num_envs",
 }
-RETIRED = {"search_workers": "engine=al.LocalProcesses(actors=2, split='nodes') takes its place"}
+RETIRED = {"search_workers": "give the agent engine=al.LocalProcesses(actors=2, split='nodes') instead"}
 """Settings of older versions that changed no result, and what is said to who uses them still."""
 """Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
 

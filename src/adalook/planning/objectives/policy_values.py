@@ -110,7 +110,7 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
     given = _policy_array(mdp, policy)
     if given.ndim == 1:
         actions = checked_policy(mdp, given, "policy")
-        solution = solve(_under(mdp, actions), tolerance=tolerance, keep_states=False)
+        solution = solve(under_policy(mdp, actions), tolerance=tolerance, keep_states=False)
         return PolicyValues(
             mdp, actions, solution.values, solution.certificate, solution.summary, perf_counter() - began
         )
@@ -141,7 +141,7 @@ def _policy_array(mdp: MDP, policy: Any) -> np.ndarray:
     )
 
 
-def _under(mdp: MDP, actions: IntArray) -> MDP:
+def under_policy(mdp: MDP, actions: IntArray) -> MDP:
     """Return the model that is left when each state offers one action."""
     column = actions.astype(np.intp)[:, None]
     rewards = np.take_along_axis(mdp.rewards, column, 1)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook.errors import FileError
-from adalook.planning.sharded.boundary import Extrapolation
 from adalook.planning.sharded.shard import LocalAnswer
 from adalook.planning.sharded.solution import ShardRound, map_parts, write_part
 from adalook.planning.solution import Status
@@ -27,11 +26,13 @@ if TYPE_CHECKING:
     from adalook.planning.sharded.rounds import Rounds
 
 FILE = "checkpoint.npz"
-VERSION = 1
+VERSION = 2
 INTERVAL_SECONDS = 60.0
 SHARE = 0.05
 """Writing may take at most this share of the time, unless it is asked for after every round."""
 STATUSES = tuple(Status)
+NUMBERS = ("stage", "begun", "refinements", "change", "last", "finest", "reduction")
+"""Of the rounds, in the order in which they are saved."""
 
 
 class RoundsCheckpoint:
@@ -67,7 +68,8 @@ class RoundsCheckpoint:
             "digest": np.frombuffer(self._digest.encode(), np.uint8),
             "x": rounds.x,
             "g": rounds.g,
-            "numbers": np.array([rounds.change, rounds.finest, rounds.refinements]),
+            "before": rounds.before,
+            "numbers": np.array([getattr(rounds, name) for name in NUMBERS]),
             "trace": np.array(rounds.trace, np.float64).reshape(number, len(ShardRound._fields)),
         }
         for k, answer in rounds.answers.items():
@@ -75,7 +77,6 @@ class RoundsCheckpoint:
             arrays |= {f"boundary-{k}": answer.boundary, f"shared-{k}": answer.shared, f"halo-{k}": halo}
             status = STATUSES.index(answer.status)
             arrays[f"answer-{k}"] = np.array([answer.low, answer.high, answer.passes, answer.changed, status, reached])
-        arrays |= {f"extrapolation-{name}": array for name, array in rounds.extrapolation.to_arrays().items()}
         with atomic_write(self._directory / FILE) as file:
             file.write(pack_arrays(arrays, compress=False))
         for other in self._directory.glob("state-*"):
@@ -102,19 +103,19 @@ class RoundsCheckpoint:
             trace = [_round(item) for item in arrays["trace"].tolist()]
             place = self._directory / f"state-{len(trace)}"
             rounds.log.snapshot = dict(enumerate(map_parts(place, self._edges)))
-            rounds.x, rounds.g, rounds.trace = arrays["x"], arrays["g"], trace
-            change, finest, refinements = arrays["numbers"].tolist()
-            rounds.change, rounds.finest, rounds.refinements = change, finest, int(refinements)
-            for k in range(len(self._edges) - 1):
+            rounds.x, rounds.g, rounds.before, rounds.trace = arrays["x"], arrays["g"], arrays["before"], trace
+            stage, begun, refinements, *others = arrays["numbers"].tolist()
+            rounds.enter(int(stage), int(begun))
+            rounds.refinements = int(refinements)
+            rounds.change, rounds.last, rounds.finest, rounds.reduction = others
+            for k in [k for k in range(len(self._edges) - 1) if f"answer-{k}" in arrays]:
                 low, high, passes, changed, status, reached = arrays[f"answer-{k}"].tolist()
                 boundary, shared = arrays[f"boundary-{k}"], arrays[f"shared-{k}"]
                 rounds.answers[k] = LocalAnswer(
                     boundary, shared, low, high, int(passes), int(changed), STATUSES[int(status)]
                 )
                 rounds.halo[k] = arrays[f"halo-{k}"], reached
-            prefix = "extrapolation-"
-            known = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            rounds.extrapolation = Extrapolation.from_arrays(known)
+                rounds.parts[k] = rounds.answers[k]
         except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
             if isinstance(error, FileError):
                 raise
@@ -131,6 +132,6 @@ class RoundsCheckpoint:
 
 def _round(numbers: list[float]) -> ShardRound:
     """Return a round from numbers, with the types that they had."""
-    change, loss, tolerance, *counts, extrapolated, seconds = numbers
-    improved, passes, changed, sent, received = map(int, counts)
-    return ShardRound(change, loss, tolerance, improved, passes, changed, sent, received, bool(extrapolated), seconds)
+    change, loss, tolerance, *counts, seconds = numbers
+    improved, passes, changed, sent, received, exchanges = map(int, counts)
+    return ShardRound(change, loss, tolerance, improved, passes, changed, sent, received, exchanges, seconds)

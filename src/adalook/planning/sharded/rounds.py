@@ -1,6 +1,6 @@
 """The rounds of a sharded solve, as the process sees them that started it.
 
-    tell every shard its halo  ->  each solves its own states  ->  gather the boundary  ->  extrapolate, and again
+    tell every shard its halo  ->  each solves its own states  ->  gather the boundary  ->  Newton's step, and again
 
 Rounds begin from a lower bound of V*, so that what a shard hopes for beyond its boundary is never more than there is:
 news of rewards then travels a shard further with each round, and no hope has to be disappointed step by step. A shard
@@ -31,17 +31,23 @@ from adalook.mdp import checks
 from adalook.planning.certificate import Certificate, from_residual
 from adalook.planning.lookahead.levels import Residual
 from adalook.planning.sharded.blocks import BlockSource
-from adalook.planning.sharded.boundary import Boundary, Extrapolation
+from adalook.planning.sharded.boundary import Boundary, solve_affine
 from adalook.planning.sharded.hosts import Request, ShardHosts
-from adalook.planning.sharded.shard import LocalAnswer, ShardFacts, ShardState, shared_rounding_terms
+from adalook.planning.sharded.shard import BoundaryPart, LocalAnswer, ShardFacts, ShardState, shared_rounding_terms
 from adalook.planning.sharded.solution import ShardRound
 from adalook.planning.solution import Status
 
 if TYPE_CHECKING:
     from adalook.planning.sharded.checkpoint import RoundsCheckpoint
 
+FAST, PLAIN_ROUNDS = 0.3, 3
+"""Newton's step is taken after so many plain rounds if the last left more than this share of the change before it."""
+REDUCTION, LEAST_REDUCTION = 1e-3, 1e-12
+"""What is left of the residual when Newton's step is found; less, down to the second, if steps do not get on …"""
+ENOUGH = 0.1
+"""… but at once to this share of what the tolerance needs when no action changed any more."""
 LOCAL_SHARE = 0.1
-"""Shards are solved to this share of the boundary's last change …"""
+"""Shards are solved to this share of the boundary's last change, or to that of Newton's step …"""
 FIRST_SHARE = 1e-3
 """… and at first to this share of the largest value that there can be …"""
 FINEST = 0.25
@@ -50,8 +56,8 @@ FINER = 0.25
 MAX_REFINEMENTS = 4
 MAX_DEATHS = 5
 """So many hosts in a row may be lost without an answer."""
-NO_NEWS = 2.0**-49
-"""A change of boundary values by no more than this share of the largest is rounding."""
+NO_NEWS, STALLED = 2.0**-49, 4
+"""A change of boundary values by no more than this share of the largest, or that so many rounds left, is rounding."""
 
 
 class ModelBounds(NamedTuple):
@@ -159,14 +165,29 @@ class Rounds:
         self._boundary = self.boundary
         self.start = min(fact.least_best_reward for fact in facts) / (1.0 - source.discount)
         self._ask({k: Request("export", (self.boundary.exports[k], self.start)) for k in shards})
-        self.extrapolation = Extrapolation()
+        self.reduction = REDUCTION
+        self._interrupt: SignalGuard | None = None
         self.finest = FINEST * limits.tolerance
         self.refinements = 0
+        self.stages = self.boundary.stages(facts)
+        """Shards by the order in which they can be solved."""
         self.answers: dict[int, LocalAnswer] = {}
+        self.parts: dict[int, BoundaryPart | LocalAnswer] = {
+            k: BoundaryPart(np.full(len(self.boundary.exports[k]), self.start), self.start * facts[k].shared_sums)
+            for k in shards
+        }
+        """What each shard last said about the boundary."""
         self.halo: dict[int, tuple[FloatArray, float]] = {}
         self.x: FloatArray = np.full(self.boundary.size, self.start)
-        self.g = self.x
+        self.g = self.before = self.x
+        self.last = math.inf
+        self.enter(0)
+
+    def enter(self, stage: int, begun: int = 0) -> None:
+        """Go on with the shards of a stage, which was begun after so many rounds."""
+        self.stage, self.begun = stage, begun
         self.change = math.inf
+        self._inner = self.boundary.inner(self.stages[stage])
 
     @property
     def seconds(self) -> float:
@@ -175,27 +196,33 @@ class Rounds:
 
     def run(self, interrupt: SignalGuard, checkpoint: RoundsCheckpoint | None = None) -> Ending:
         """Run rounds until the tolerance is certified, or a limit is reached."""
-        limits = self._limits
+        limits, self._interrupt = self._limits, interrupt
         while True:
             if checkpoint is not None and self.trace and checkpoint.due():
                 checkpoint.write(self)
             self.run_round()
-            status = self._stopped(interrupt)
+            status = self._stopped()
             loss = self.trace[-1].policy_loss
-            still = self.change <= NO_NEWS * float(np.abs(self.g).max(initial=0.0))
-            if status is None and loss > 2.0 * limits.tolerance and not still:
+            if status is None and loss > 2.0 * limits.tolerance and not self._nearly_still():
+                continue
+            if status is None and self.stage + 1 < len(self.stages):
+                self.enter(self.stage + 1, len(self.trace))
                 continue
             ending = self._certify(status)
             if ending is not None:
                 return ending
+            self.enter(0, len(self.trace))
 
     def run_round(self) -> None:
-        """Improve every shard that has news, and find where to go next."""
+        """Improve every shard of the stage that has news."""
+        self._take_newton_step()
         scale = self.bounds.largest_reward / (1.0 - self.bounds.discount)
-        tolerance = max(self.finest, min(LOCAL_SHARE * self.change, FIRST_SHARE * scale))
+        share = self.reduction if self._newton else LOCAL_SHARE
+        coarse = min(share * self.change, FIRST_SHARE * scale) if self._inner.any() else 0.0
+        tolerance = max(self.finest, coarse)
         requests: dict[int, Request] = {}
-        for k, places in enumerate(self.boundary.imports):
-            halo = self.x[places]
+        for k in self.stages[self.stage]:
+            halo = self.x[self.boundary.imports[k]]
             known, reached = self.halo.get(k, (None, math.inf))
             if known is None or tolerance < reached or not np.array_equal(halo, known):
                 requests[k] = Request("improve", (halo, tolerance))
@@ -206,34 +233,79 @@ class Rounds:
         self._finish_round(tolerance, answers)
 
     def _finish_round(self, tolerance: float, answers: Mapping[int, LocalAnswer]) -> None:
-        """Gather the boundary, record the round and choose where the next one begins."""
-        everyone = [self.answers[k] for k in range(len(self.facts))]
-        x = self.x
-        self.g = self.boundary.gather([item.boundary for item in everyone], [item.shared for item in everyone])
-        self.change = float(np.abs(self.g - x).max(initial=0.0))
+        """Gather the boundary and record the round."""
+        self.parts |= answers
+        x, stage = self.x, [self.answers[k] for k in self.stages[self.stage]]
+        self.before, self.last = x, self.change
+        self.g = self.boundary.gather([self.parts[k] for k in range(len(self.facts))])
+        self.x = self.g
+        self.change = float(np.abs(self.g - x)[self._inner].max(initial=0.0))
         discount = self.bounds.discount
         spread = 2.0 * discount * self.change / (1.0 - discount)
-        extrapolated = self.extrapolation.active
         self.trace.append(
             ShardRound(
                 boundary_change=self.change,
-                policy_loss=max(item.high for item in everyone) - min(item.low for item in everyone) + spread,
+                policy_loss=max(item.high for item in stage) - min(item.low for item in stage) + spread,
                 tolerance=tolerance,
                 improved=len(answers),
                 passes=max((item.passes for item in answers.values()), default=0),
                 changed=sum(item.changed for item in answers.values()),
                 sent_bytes=sum(self.halo[k][0].nbytes for k in answers),
                 received_bytes=sum(item.boundary.nbytes + item.shared.nbytes for item in answers.values()),
-                extrapolated=extrapolated,
+                exchanges=0,
                 seconds=self.seconds,
             )
         )
-        self.x = self.extrapolation.next_point(x, self.g)
 
-    def _stopped(self, interrupt: SignalGuard) -> Status | None:
+    @property
+    def _newton(self) -> bool:
+        """Whether plain rounds were too slow for this stage."""
+        return any(item.exchanges for item in self.trace[self.begun :])
+
+    def _take_newton_step(self) -> None:
+        """Let the next round begin at the values that the present policies have, where plain rounds are slow."""
+        x, newton = self.before, self._newton
+        slow = len(self.trace) - self.begun >= PLAIN_ROUNDS and self.change > FAST * self.last
+        if not (slow or newton) or self.change == 0.0 or len(self.trace) == self.begun:
+            return
+        if newton and self.change > 0.5 * self.last:
+            self.reduction = max(1e-2 * self.reduction, LEAST_REDUCTION)
+        reduction = self.reduction
+        if self.trace[-1].changed == 0:
+            enough = ENOUGH * (1.0 - self.bounds.discount) * self._limits.tolerance
+            reduction = max(min(reduction, enough / self.change), LEAST_REDUCTION)
+        residual = np.where(self._inner, self.g - x, 0.0)
+        step, exchanges = solve_affine(self._respond, residual, reduction, lambda: self._stopped() is not None)
+        self.x = np.where(self._inner, x + step, self.g)
+        sent, received = self.boundary.bytes_per_round(self.stages[self.stage])
+        record = self.trace[-1]
+        self.trace[-1] = record._replace(
+            exchanges=exchanges,
+            sent_bytes=record.sent_bytes + exchanges * sent,
+            received_bytes=record.received_bytes + exchanges * received,
+            seconds=self.seconds,
+        )
+
+    def _respond(self, change: FloatArray) -> FloatArray:
+        """Return how the boundary of the stage changes with itself while every shard keeps its policy."""
+        imports = self.boundary.imports
+        answers = self._ask({k: Request("respond", (change[imports[k]],)) for k in self.stages[self.stage]})
+        nothing = [BoundaryPart(np.zeros(len(part.boundary)), 0.0 * part.shared) for part in self.parts.values()]
+        whole = self.boundary.gather([answers.get(k, nothing[k]) for k in range(len(nothing))])
+        return np.where(self._inner, whole, 0.0)
+
+    def _nearly_still(self) -> bool:
+        """Return whether the boundary stands still but for rounding, as well as shards can tell."""
+        if self.trace[-1].tolerance > self.finest:
+            return False
+        changes = [item.boundary_change for item in self.trace[self.begun :] if item.tolerance <= self.finest]
+        stalled = len(changes) > STALLED and min(changes[-STALLED:]) > 0.5 * min(changes[:-STALLED])
+        return stalled or self.change <= NO_NEWS * float(np.abs(self.g).max(initial=0.0))
+
+    def _stopped(self) -> Status | None:
         """Return why to stop although the tolerance is not reached, or None to go on."""
         limits = self._limits
-        if interrupt or any(item.status is Status.INTERRUPTED for item in self.answers.values()):
+        if self._interrupt or any(item.status is Status.INTERRUPTED for item in self.answers.values()):
             return Status.INTERRUPTED
         if limits.max_rounds is not None and len(self.trace) >= limits.max_rounds:
             return Status.ITERATION_LIMIT
@@ -253,8 +325,7 @@ class Rounds:
         if status is not None:
             return Ending(status, certificate, shift)
         limited = all(item.status is Status.ROUNDING_LIMIT for item in self.answers.values())
-        still = self.change <= NO_NEWS * float(np.abs(self.g).max(initial=0.0))
-        if still and (limited or self.refinements >= MAX_REFINEMENTS):
+        if self._nearly_still() and (limited or self.refinements >= MAX_REFINEMENTS):
             return Ending(Status.ROUNDING_LIMIT, certificate, shift)
         if self.refinements < MAX_REFINEMENTS:
             self.finest *= FINER
@@ -282,7 +353,7 @@ class Rounds:
         if shift == 0.0:
             return self.g
         answers = self._ask({k: Request("shifted", (shift,)) for k in range(len(self.facts))})
-        return self.boundary.gather(*zip(*answers.values(), strict=True))
+        return self.boundary.gather(list(answers.values()))
 
     def restore(self) -> None:
         """Let every shard take over its part of the snapshot."""

@@ -20,6 +20,7 @@ from adalook.mdp.transitions import LONG_ROW, NOT_OFFERED, ModelArrays, Rows, in
 from adalook.planning import threads
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import Residual
+from adalook.planning.objectives.policy_values import under_policy
 from adalook.planning.sharded.blocks import BlockSource, localised
 from adalook.planning.solution import Status
 from adalook.planning.solve import solve
@@ -39,6 +40,17 @@ class ShardFacts(NamedTuple):
     shared_sums: FloatArray  # (R,) its part of each shared row's sum
     shared_widths: IntArray  # (R,) and of its successors
     nbytes: int
+
+
+RESPONSE_TOLERANCE = 1e-9
+"""To which responses to changes of size one are computed."""
+
+
+class BoundaryPart(NamedTuple):
+    """Numbers that one shard contributes to those on the boundary."""
+
+    boundary: FloatArray  # of its states that others lead to
+    shared: FloatArray  # (R,) its part of each shared row's expectation
 
 
 class LocalAnswer(NamedTuple):
@@ -83,11 +95,15 @@ class Shard:
         self._model = MDP._adopt(rewards, all_codes, rows, source.discount)
         self._shared = _as_model(block.shared, source.discount)
         self._values: FloatArray = np.zeros(n + outside)
-        self._policy: IntArray | None = None
         self._greedy: IntArray | None = None
         """The policy that was greedy when the values were last certified, unless they have changed since."""
         self._exports: IntArray = np.zeros(0, np.int64)
-        best = np.where(codes == NOT_OFFERED, -np.inf, block.rewards).max(axis=1)
+        self._under_policy: MDP | None = None
+        """The model in which each state offers the action of the policy, once that was asked for."""
+        offered = np.where(codes == NOT_OFFERED, -np.inf, block.rewards)
+        best = offered.max(axis=1)
+        self._first_policy: IntArray = offered.argmax(axis=1).astype(np.int32)
+        self._policy = self._first_policy
         parts = np.empty(block.shared.num_rows)
         kernels.shared_expectations(self._shared, np.ones(n), parts)
         self.facts = ShardFacts(
@@ -106,17 +122,19 @@ class Shard:
     def export(self, states: IntArray, value: float) -> None:
         """Begin with this value everywhere; from now on answer with the values of these of its states."""
         self._exports = states - self.states.start
-        self._values[:], self._policy = value, None
+        self._values[:], self._policy = value, self._first_policy
 
     def improve(self, halo: FloatArray, tolerance: float) -> LocalAnswer:
         """Solve for these values of the halo, from where the last round ended."""
         self._set_halo(halo)
-        self._greedy = None
+        self._greedy = self._under_policy = None
         model = self._model_with_halo(halo)
-        policy = self._policy
-        initial = None if policy is None else self._whole_policy(policy)
         solution = solve(
-            model, initial_policy=initial, initial_values=self._values, tolerance=tolerance, keep_states=False
+            model,
+            initial_policy=self._whole_policy(self._policy),
+            initial_values=self._values,
+            tolerance=tolerance,
+            keep_states=False,
         )
         self._values = solution.values.copy()
         self._set_halo(halo)
@@ -132,10 +150,22 @@ class Shard:
             solution.status,
         )
 
+    def respond(self, change: FloatArray) -> BoundaryPart:
+        """Return by how much its policy's values change on the boundary when the halo's do by so much."""
+        size = float(np.abs(change).max(initial=0.0))
+        own = np.zeros(len(self.states))
+        if size > 0.0:
+            if self._under_policy is None:
+                self._under_policy = under_policy(self._model, self._whole_policy(self._policy))
+            rewards = np.zeros((len(self._values), 1))
+            rewards[self._halo_places, 0] = (1.0 - self.discount) * (change / size)
+            model = self._under_policy._with_rewards(rewards, 1.0 - self.discount)
+            own = size * solve(model, tolerance=RESPONSE_TOLERANCE, keep_states=False).values[self._own]
+        return BoundaryPart(own[self._exports], self._shared_parts(own))
+
     def certify(self, halo: FloatArray, shift: float) -> Residual:
         """Return the extremes of T v − v over its states, for its values plus a constant and those of the halo."""
         self._set_halo(halo)
-        assert self._policy is not None
         values = self._values + shift
         values[self._halo_places] = halo
         policy, model = self._whole_policy(self._policy), self._model
@@ -154,10 +184,10 @@ class Shard:
         self._greedy = action[self._own].copy()
         return Residual(min(low), max(high), min(own_low), max(own_high), max(size))
 
-    def shifted(self, shift: float) -> tuple[FloatArray, FloatArray]:
+    def shifted(self, shift: float) -> BoundaryPart:
         """Return the values that others look at, and its part of each shared row's expectation, plus a constant."""
         own = self._values[self._own] + shift
-        return own[self._exports], self._shared_parts(own)
+        return BoundaryPart(own[self._exports], self._shared_parts(own))
 
     def digest(self) -> str:
         """Return a digest of its rewards and transitions."""
@@ -176,11 +206,11 @@ class Shard:
 
     def state(self) -> ShardState:
         """Return what it has found so far."""
-        assert self._policy is not None
         return ShardState(self._values[self._own].copy(), self._policy)
 
     def restore(self, state: ShardState) -> None:
         """Take over what another process has found."""
+        self._under_policy = None
         self._values[self._own] = state.values
         self._policy = np.array(state.policy, np.int32)
 

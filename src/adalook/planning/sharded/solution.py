@@ -24,7 +24,7 @@ from adalook.storage.documents import check_document, parse_json, with_digest
 from adalook.storage.files import atomic_write, make_directory, open_to_read, read_file
 
 FORMAT = "adalook sharded solution"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FILE = "sharded.json"
 MAX_FILE_BYTES = 64 * 2**20
 
@@ -48,8 +48,8 @@ class ShardRound(NamedTuple):
     """Boundary values that went to the shards."""
     received_bytes: int
     """Boundary values that came back."""
-    extrapolated: bool
-    """Whether the boundary values were extrapolated."""
+    exchanges: int
+    """Exchanges of boundary values while every shard kept its policy, to find where the next round begins."""
     seconds: float
     """Since the solve began."""
 
