@@ -211,7 +211,9 @@ class Rounds:
             ending = self._certify(status)
             if ending is not None:
                 return ending
-            self.enter(0, len(self.trace))
+            if self.stage > 0:
+                self.enter(0, len(self.trace))
+                self.change = 0.0  # as well as shards can
 
     def run_round(self) -> None:
         """Improve every shard of the stage that has news."""
