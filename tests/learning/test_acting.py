@@ -179,6 +179,17 @@ def test_what_was_rolled_out_is_stored_for_every_first_action_and_the_real_step_
     assert not taken.learn_real_step
 
 
+def test_steps_from_anywhere_in_the_tree_are_stored_on_request() -> None:
+    env = tree_env()
+    decision = decide(rollouts(Table(np.zeros(7)), env, every_action=False, tree_steps=3), env)
+    path, *steps = decision.experiences
+    assert (path.action, path.steps) == (0, 2)
+    assert len(steps) == 3
+    for step in steps:
+        begin, end = int(step.observation[0]), int(step.leaf[0])
+        assert (step.steps, end) == (1, 2 * begin + 1 + step.action)
+
+
 def test_a_first_action_that_no_rollout_tried_is_not_learnt_from() -> None:
     env = tree_env()
     decision = decide(rollouts(Table(np.zeros(7)), env, nodes=2), env, random_action=1)

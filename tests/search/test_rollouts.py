@@ -12,7 +12,7 @@ from adalook.search.rollouts import Rollouts, RolloutTrees
 from adalook.simulators.minatar import MinAtarSimulator
 from adalook.simulators.tabular import TabularSimulator
 from tests.search.reference import hashed_values, plain_action_values
-from tests.search.sims import Counting, Graph
+from tests.search.sims import Counting, Graph, Wired
 
 ALL_PATHS = 10_000
 DISCOUNT = 0.9
@@ -102,6 +102,26 @@ def test_one_seed_gives_one_result_alone_or_beside_others():
         alone = trees_of(sim, nodes=30, length=6).search([sim], values, FixedDepth(2), seeds=[seed])[0]
         assert alone.path == result.path
         assert alone.action_values.tolist() == result.action_values.tolist()
+
+
+def test_simulated_steps_are_steps_of_the_simulator_anywhere_in_the_tree_each_at_most_once():
+    sim = Wired([[1, 2], [3, 4], [0, 5], [3, 0], [4, 1], [5, 5]], [[i, 10 + i] for i in range(6)], [False] * 5 + [True])
+    sim.reset(seed=0)
+    trees = trees_of(sim, nodes=12, length=4)
+    result = trees.search([sim], zeros, FixedDepth(1), seeds=[4])[0]
+    steps = trees.simulated_steps(sim, 100, seed=1)
+    assert len(steps) == result.nodes == 12
+    for step in steps:
+        clone = sim.clone()
+        clone.restore(int(step.observation[0]))
+        transition = clone.step(step.leaf.action)
+        assert (transition.reward, transition.terminated) == (step.leaf.return_to_leaf, step.leaf.terminated)
+        assert transition.observation.tolist() == step.leaf.observation.tolist()
+        assert step.leaf.depth == 1
+    assert len({int(step.observation[0]) for step in steps}) > 2, "not only first steps"
+    some = trees.simulated_steps(sim, 5, seed=1)
+    assert len({id(step.leaf.observation) for step in some}) == 5
+    assert [s.leaf.action for s in some] == [s.leaf.action for s in trees.simulated_steps(sim, 5, seed=1)]
 
 
 def test_the_first_rollout_follows_the_policy():

@@ -19,7 +19,7 @@ from adalook.engines.base import Engine
 from adalook.errors import DivergedError
 from adalook.learning.networks import QFunction
 from adalook.learning.replay.buffer import Experience
-from adalook.search.result import SearchResult
+from adalook.search.result import Leaf, SearchResult
 from adalook.search.rollouts import Rollouts, RolloutTrees
 from adalook.search.rules.base import DepthRule
 from adalook.search.search import Root, search_many
@@ -220,6 +220,7 @@ class RolloutActor(Actor):
         discount: γ.
         every_action: store the first steps with all other actions that were tried, beside the path to the best leaf.
         real_steps: learn from what the environment then does, too.
+        tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
 
@@ -233,12 +234,13 @@ class RolloutActor(Actor):
         discount: float,
         every_action: bool,
         real_steps: bool,
+        tree_steps: int = 0,
         policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
-        self._every_action, self._real_steps = every_action, real_steps
+        self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
         self._head = min(q_function.network.names)
 
     def decide(
@@ -248,8 +250,8 @@ class RolloutActor(Actor):
         results = self._trees.search(envs, self._values, self._rule, seeds=seeds.tolist(), policy=self._greedy)
         root_values = self._q_function.action_values(observations, self._head)
         decisions = []
-        for env, observation, values, result, other in zip(
-            envs, observations, root_values, results, random_actions.tolist(), strict=True
+        for env, observation, values, result, other, seed in zip(
+            envs, observations, root_values, results, random_actions.tolist(), seeds.tolist(), strict=True
         ):
             equal = tied(result.action_values)
             best = int(np.where(equal, values, -np.inf).argmax())
@@ -258,7 +260,7 @@ class RolloutActor(Actor):
                 Decision(
                     action,
                     result.depth,
-                    experiences=tuple(self._experiences(env, observation, result, best)),
+                    experiences=tuple(self._experiences(env, observation, result, best, seed)),
                     learn_real_step=self._real_steps,
                     distances={level.depth: level.distance for level in result.levels if np.isfinite(level.distance)},
                     nodes=result.nodes,
@@ -270,24 +272,32 @@ class RolloutActor(Actor):
         return decisions
 
     def _experiences(
-        self, env: Simulator, observation: np.ndarray[Any, Any], result: SearchResult, best: int
+        self, env: Simulator, observation: np.ndarray[Any, Any], result: SearchResult, best: int, seed: int
     ) -> Iterator[Experience]:
-        """Yield what to learn from: the path to the best leaf, then the first steps with other actions.
+        """Yield what to learn from: the path to the best leaf, first steps with other actions, steps of the tree.
 
         A path is a good target for the best action, which many rollouts went for; few went for the others, and by
         chance, so that the returns of their paths would teach too little: V of the next state teaches more.
         """
-        others = [step for step in self._trees.first_steps(env) if step.action != best] if self._every_action else []
-        for leaf in [result.leaf(best), *others]:
-            yield Experience(
-                observation,
-                leaf.action,
-                leaf.return_to_leaf,
-                leaf.observation,
-                self._head,
-                leaf.depth,
-                leaf.terminated,
-            )
+        yield self._experience(observation, result.leaf(best))
+        if self._every_action:
+            for leaf in self._trees.first_steps(env):
+                if leaf.action != best:
+                    yield self._experience(observation, leaf)
+        if self._tree_steps:
+            for step in self._trees.simulated_steps(env, self._tree_steps, seed):
+                yield self._experience(step.observation, step.leaf)
+
+    def _experience(self, observation: np.ndarray[Any, Any], leaf: Leaf) -> Experience:
+        return Experience(
+            observation,
+            leaf.action,
+            leaf.return_to_leaf,
+            leaf.observation,
+            self._head,
+            leaf.depth,
+            leaf.terminated,
+        )
 
     def _values(self, observations: np.ndarray[Any, Any], stage: int) -> FloatArray:
         """Return max_a Q of leaves, whatever the stage."""

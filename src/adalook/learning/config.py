@@ -152,6 +152,12 @@ class Config:
     learn_real_steps: Annotated[
         bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
     ] = False
+    learn_tree_steps: Annotated[
+        int,
+        integer(min=0),
+        "Learn from so many of the steps that a decision's rollouts simulated anywhere in the tree, drawn at random: "
+        "they are true transitions, of states such as those that leaves are valued in.",
+    ] = 0
     nodes_per_step: Annotated[
         float,
         non_negative,

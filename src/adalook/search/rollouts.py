@@ -20,7 +20,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -93,6 +93,10 @@ class _Node:
         self.is_valued = terminated
         """Whether `value` is that of the leaf as this search sees it."""
 
+    def as_leaf(self) -> Leaf:
+        """Return the step to this node as a leaf of depth 1."""
+        return Leaf(self.reward, self.observation, 1, self.terminated, self.action)
+
     def below(self) -> list[_Node]:
         """Return this node and all below it, parents before children."""
         nodes = [self]
@@ -114,7 +118,8 @@ class _Search:
     rng: np.random.Generator
     reference: float
     levels: list[Level] = field(default_factory=list)
-    simulated: int = 0
+    grown: list[_Node] = field(default_factory=list)
+    """Nodes that this search has simulated."""
     status: SearchStatus = SearchStatus.DONE
     # The rollout at hand
     node: _Node | None = None
@@ -122,6 +127,20 @@ class _Search:
     last_action: int | None = None
     policy: Policy | None = None
     """What the rollout follows; None: chance."""
+
+    @property
+    def simulated(self) -> int:
+        """How many steps this search has simulated."""
+        return len(self.grown)
+
+
+class SimulatedStep(NamedTuple):
+    """A step that a search simulated, anywhere in its tree."""
+
+    observation: np.ndarray[Any, Any]
+    """What was seen before it."""
+    leaf: Leaf
+    """Its end, of depth 1."""
 
 
 class RolloutTrees:
@@ -146,6 +165,8 @@ class RolloutTrees:
     def __init__(self, sim: Simulator, shape: Rollouts, discount: float) -> None:
         self._sim, self._shape, self._discount = sim, shape, discount
         self._trees: WeakKeyDictionary[Simulator, _Node] = WeakKeyDictionary()
+        self._grown: WeakKeyDictionary[Simulator, list[_Node]] = WeakKeyDictionary()
+        """What the last search of each live env simulated."""
 
     def search(
         self,
@@ -184,18 +205,27 @@ class RolloutTrees:
             growing = self._record(growing, rule, stage, Seconds(expanded - begin, values_known - expanded))
             if not growing:
                 break
+        self._grown.update((env, search.grown) for env, search in zip(envs, searches, strict=True))
         return [self._result(search) for search in searches]
 
     def first_steps(self, env: Simulator) -> list[Leaf]:
         """Return the first steps that the last search of a live env tried, each as a leaf of depth 1."""
-        return [
-            Leaf(child.reward, child.observation, 1, child.terminated, action)
-            for action, child in self._trees[env].children.items()
-        ]
+        return [child.as_leaf() for child in self._trees[env].children.values()]
+
+    def simulated_steps(self, env: Simulator, count: int, seed: int) -> list[SimulatedStep]:
+        """Return `count` of the steps that the last search of a live env simulated, drawn without replacement."""
+        grown = self._grown[env]
+        chosen = np.random.default_rng(seed).choice(len(grown), min(count, len(grown)), replace=False)
+        steps = []
+        for node in (grown[i] for i in chosen.tolist()):
+            assert node.parent is not None
+            steps.append(SimulatedStep(node.parent.observation, node.as_leaf()))
+        return steps
 
     def keep(self, env: Simulator, action: int) -> None:
         """Keep the subtree of what a live env is going to do; `search` checks that it arrived there."""
         root = self._trees.pop(env)
+        self._grown.pop(env, None)
         child = root.children.pop(action, None)
         root.release()
         if child is not None and not child.terminated:
@@ -313,7 +343,7 @@ class RolloutTrees:
                 node, action, children.states[i], children.observations[i], float(children.rewards[i]), terminated
             )
             node.children[action] = child
-            search.simulated += 1
+            search.grown.append(child)
             search.node, search.depth = child, search.depth + 1
             if terminated or search.depth >= self._shape.length:
                 self._exhaust(child)

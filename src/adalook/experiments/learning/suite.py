@@ -41,6 +41,7 @@ QL_SETTINGS = {
     "rollout_steps",
     "rollout_repeat",
     "learn_real_steps",
+    "learn_tree_steps",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
 
@@ -139,6 +140,7 @@ AGENTS = {
     ),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
+    "tree-steps": _ablation("learning from the tree's steps", learn_tree_steps=8),
     "no-real-steps": _ablation("without real steps", learn_real_steps=False),
     "clipped": _ablation("clipped rewards, lives for free", reward_scale="clip", life_loss_penalty=0.0),
     "skip4": _ablation("four frames a step", frame_skip=4),

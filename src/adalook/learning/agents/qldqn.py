@@ -97,6 +97,7 @@ class QLDQN(Agent):
                 discount=config.discount,
                 every_action=config.learn_every_action,
                 real_steps=config.learn_real_steps,
+                tree_steps=config.learn_tree_steps,
                 policy=self.q_function,
             )
         return TreeActor(
