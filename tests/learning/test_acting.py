@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import adalook as al
 from adalook.learning.acting import NO_ACTION, RolloutActor, TreeActor, ValueActor, tied
+from adalook.learning.correction import LeafCorrection
 from adalook.search.rollouts import Rollouts
 from adalook.search.rules.fixed import FixedDepth
 from adalook.simulators.base import Simulator
@@ -143,6 +145,33 @@ def test_a_tree_whose_paths_all_end_early_counts_as_deep_as_every_tree() -> None
     assert decision.depth == 3
     (stored,) = decision.experiences
     assert (stored.head, stored.steps, stored.terminated, stored.return_to_leaf) == (3, 1, True, 1.0)
+
+
+def test_a_wide_beam_is_the_whole_tree_and_a_narrow_one_looks_at_less() -> None:
+    whole = decide(tree(Table(np.zeros(7)), 2), tree_env())
+    wide = decide(tree(Table(np.zeros(7)), 2, width=99), tree_env())
+    narrow = decide(tree(Table(np.zeros(7)), 2, width=1), tree_env())
+    assert (wide.action, wide.nodes) == (whole.action, whole.nodes) == (0, 6)
+    assert (narrow.action, narrow.nodes) == (1, 4)  # the reward of 1 looked better after one step
+
+
+def test_corrected_leaves_must_lead_over_what_the_network_would_do() -> None:
+    table = Table([0, 0, -1.5, 0, 0, 0, 0])  # Q prefers action 0; action 1 leads by less than Q errs
+    assert decide(tree(table, 1), tree_env()).action == 1
+    env = tree_env()
+    actor = tree(table, 1, correction=LeafCorrection())
+    assert decide(actor, env).action == 0
+    again = tree(table, 1, correction=LeafCorrection())
+    again.load_state([env], actor.state([env]))
+    assert again.state([env]) == actor.state([env]) != tree(table, 1, correction=LeafCorrection()).state([env])
+
+
+def test_rollouts_measure_the_same_errors_as_trees() -> None:
+    table, env = Table(np.arange(7.0)), tree_env()
+    in_tree, in_rollouts = LeafCorrection(), LeafCorrection()
+    decide(tree(table, 1, correction=in_tree), env)
+    decide(rollouts(table, env, correction=in_rollouts), env)
+    assert in_tree.state(env) == pytest.approx(np.array(in_rollouts.state(env)))
 
 
 def rollouts(table: Table, env: Simulator, nodes: int = 40, **options: Any) -> RolloutActor:

@@ -17,6 +17,7 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.engines.base import Engine
 from adalook.errors import DivergedError
+from adalook.learning.correction import LeafCorrection
 from adalook.learning.networks import QFunction
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
@@ -108,6 +109,8 @@ class TreeActor(Actor):
         store_shallow: store the best leaf of every level, not only of the last (decision 11).
         every_action: store the best leaf below every first action, not only below the one taken.
         samples: futures drawn where the environment is stochastic and does not list its outcomes.
+        width: expand at most so many nodes of a level, the most valuable ones; None: all.
+        correction: takes their leaves' optimism off first actions; None: leaves are believed.
         engine: whose processes step the nodes; None: none but this one.
     """
 
@@ -121,9 +124,12 @@ class TreeActor(Actor):
         store_shallow: bool = False,
         every_action: bool = False,
         samples: int = 1,
+        width: int | None = None,
+        correction: LeafCorrection | None = None,
         engine: Engine | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
+        self._width, self._correction = width, correction
         self._discount, self._least_depth = discount, least_depth
         self._store_shallow, self._every_action, self._engine = store_shallow, every_action, engine
         self._samples = samples
@@ -146,12 +152,36 @@ class TreeActor(Actor):
             seed=seeds.tolist(),
             samples=None if envs[0].lists_outcomes else self._samples,
             expander=self._expander,
-            every_level=self._store_shallow,
+            every_level=self._store_shallow or self._correction is not None,
+            width=self._width,
         )
+        best = [result.action for result in results]
+        if self._correction is not None:
+            values = self._q_function.action_values(observations, self._heads[0])
+            best = [
+                self._corrected_action(self._correction, env, own, result)
+                for env, own, result in zip(envs, values, results, strict=True)
+            ]
         return [
-            self._decision(root.observation, result, result.action if other == NO_ACTION else _offered(result, other))
-            for root, result, other in zip(roots, results, random_actions.tolist(), strict=True)
+            self._decision(root.observation, result, greedy if other == NO_ACTION else _offered(result, other))
+            for root, result, greedy, other in zip(roots, results, best, random_actions.tolist(), strict=True)
         ]
+
+    def _corrected_action(
+        self, correction: LeafCorrection, env: Simulator, values: FloatArray, result: SearchResult
+    ) -> int:
+        """Return the best first action once its leaves' optimism is taken off."""
+        first, last = result.levels[0], result.levels[-1]
+        leaves = float(env.num_actions) ** (last.depth - 1)
+        corrected = correction.corrected(
+            env,
+            values,
+            first.action_values,
+            last.action_values,
+            discount=self._discount**last.depth,
+            leaves=np.full(env.num_actions, leaves),
+        )
+        return int(corrected.argmax())
 
     def _values(self, observations: np.ndarray[Any, Any], depth: int) -> FloatArray:
         """Return max_a Q_depth; a depth without a head, such as the root's, takes the next deeper one that has one."""
@@ -191,6 +221,16 @@ class TreeActor(Actor):
             tied_actions=int(tied(result.action_values).sum()),
         )
 
+    def state(self, envs: Sequence[Simulator]) -> list[Any]:
+        """Return the spreads that the leaf correction has measured."""
+        return [] if self._correction is None else [self._correction.state(env) for env in envs]
+
+    def load_state(self, envs: Sequence[Simulator], state: list[Any]) -> None:
+        """Go on from what `state` gave for the same environments."""
+        if self._correction is not None:
+            for env, spread in zip(envs, state, strict=True):
+                self._correction.load_state(env, spread)
+
 
 TIE = 1e-5
 """Values that differ by less, relative to the best, are equal: networks round differently in other batches."""
@@ -221,6 +261,7 @@ class RolloutActor(Actor):
         every_action: store the first steps with all other actions that were tried, beside the path to the best leaf.
         real_steps: learn from what the environment then does, too.
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
+        correction: takes their leaves' optimism off first actions; None: leaves are believed.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
 
@@ -235,11 +276,13 @@ class RolloutActor(Actor):
         every_action: bool,
         real_steps: bool,
         tree_steps: int = 0,
+        correction: LeafCorrection | None = None,
         policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
+        self._discount, self._correction = discount, correction
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
         self._head = min(q_function.network.names)
 
@@ -253,7 +296,10 @@ class RolloutActor(Actor):
         for env, observation, values, result, other, seed in zip(
             envs, observations, root_values, results, random_actions.tolist(), seeds.tolist(), strict=True
         ):
-            equal = tied(result.action_values)
+            searched = result.action_values
+            if self._correction is not None:
+                searched = self._corrected(self._correction, env, values, result)
+            equal = tied(searched)
             best = int(np.where(equal, values, -np.inf).argmax())
             action = best if other == NO_ACTION else other
             decisions.append(
@@ -270,6 +316,25 @@ class RolloutActor(Actor):
             )
             self._trees.keep(env, action)
         return decisions
+
+    def _corrected(
+        self, correction: LeafCorrection, env: Simulator, values: FloatArray, result: SearchResult
+    ) -> FloatArray:
+        """Return the values of first actions without the optimism of their leaves."""
+        after_one_step = np.full(len(values), -np.inf)
+        steps = self._trees.first_steps(env)
+        following = self._q_function.values(np.stack([step.observation for step in steps]), self._head)
+        for step, value in zip(steps, following.tolist(), strict=True):
+            after_one_step[step.action] = step.return_to_leaf + (0.0 if step.terminated else self._discount * value)
+        last = result.levels[-1]
+        return correction.corrected(
+            env,
+            values,
+            after_one_step,
+            last.action_values,
+            discount=self._discount ** int(last.leaf_steps[result.action]),
+            leaves=self._trees.leaf_counts(env),
+        )
 
     def _experiences(
         self, env: Simulator, observation: np.ndarray[Any, Any], result: SearchResult, best: int, seed: int
@@ -313,13 +378,19 @@ class RolloutActor(Actor):
         return best
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:
-        """Return the trees that are kept, as paths: they are simulated anew when training goes on."""
-        return [self._trees.kept_paths(env) for env in envs]
+        """Return the trees that are kept, as paths: they are simulated anew when training goes on; and the spreads."""
+        correction = self._correction
+        return [
+            {"paths": self._trees.kept_paths(env), "spread": None if correction is None else correction.state(env)}
+            for env in envs
+        ]
 
     def load_state(self, envs: Sequence[Simulator], state: list[Any]) -> None:
         """Go on from what `state` gave for the same environments."""
-        for env, paths in zip(envs, state, strict=True):
-            self._trees.load_kept_paths(env, paths, seed=0)
+        for env, kept in zip(envs, state, strict=True):
+            self._trees.load_kept_paths(env, kept["paths"], seed=0)
+            if self._correction is not None:
+                self._correction.load_state(env, kept["spread"])
 
 
 def _offered(result: SearchResult, action: int) -> int:

@@ -35,7 +35,7 @@ Optimizer = Literal["adam", "rmsprop"]
 Compression = Literal["auto", "none", "lz4"]
 Acceleration = Literal["all", "network", "optimizer", "none"]
 RewardScale = Literal["clip", "log"]
-SearchShape = Literal["exhaustive", "rollouts"]
+SearchShape = Literal["exhaustive", "beam", "rollouts"]
 
 MAX_SETTINGS_BYTES = 2**20
 """A longer file of settings is none."""
@@ -142,10 +142,12 @@ class Config:
     search_shape: Annotated[
         SearchShape,
         one_of(*get_args(SearchShape)),
-        "exhaustive: all paths of so many steps, one level at a time (the paper's); rollouts: few long paths, a stage "
+        "exhaustive: all paths of so many steps, one level at a time (the paper's); beam: the same, but of each level "
+        "only the beam_width most valuable nodes are expanded; rollouts: few long paths, a stage "
         "of them at a time, in a tree that is kept from one decision to the next (ours). A stage is then what a level "
         "is.",
     ] = "exhaustive"
+    beam_width: Annotated[int, integer(min=1), "Nodes of a level that a beam expands."] = 8
     stage_nodes: Annotated[int, integer(min=1), "Steps that a stage of rollouts simulates."] = 15
     rollout_steps: Annotated[int, integer(min=1, max=DEEPEST), "Steps from the root after which rollouts end."] = 20
     rollout_repeat: Annotated[float, fraction, "Probability that a rollout repeats its last action."] = 0.8
@@ -158,6 +160,12 @@ class Config:
         "Learn from so many of the steps that a decision's rollouts simulated anywhere in the tree, drawn at random: "
         "they are true transitions, of states such as those that leaves are valued in.",
     ] = 0
+    leaf_correction: Annotated[
+        bool,
+        boolean,
+        "Take off first actions what the best of many leaves is overrated by (Dalal et al. 2021), measured while the "
+        "agent acts; where the tree has not enough of a lead, the agent does what its network says.",
+    ] = False
     nodes_per_step: Annotated[
         float,
         non_negative,

@@ -130,7 +130,7 @@ class _Search:
 
     @property
     def simulated(self) -> int:
-        """How many steps this search has simulated."""
+        """The number of steps that this search has simulated."""
         return len(self.grown)
 
 
@@ -211,6 +211,13 @@ class RolloutTrees:
     def first_steps(self, env: Simulator) -> list[Leaf]:
         """Return the first steps that the last search of a live env tried, each as a leaf of depth 1."""
         return [child.as_leaf() for child in self._trees[env].children.values()]
+
+    def leaf_counts(self, env: Simulator) -> FloatArray:
+        """Return (A,) how many leaves the tree of a live env has below each first action."""
+        counts = np.zeros(self._sim.num_actions)
+        for action, child in self._trees[env].children.items():
+            counts[action] = sum(not node.children for node in child.below())
+        return counts
 
     def simulated_steps(self, env: Simulator, count: int, seed: int) -> list[SimulatedStep]:
         """Return `count` of the steps that the last search of a live env simulated, drawn without replacement."""

@@ -67,7 +67,8 @@ def train(
         ("dqn0", {}),
         ("dqn2", {}),
         ("qldqn", {"nodes_per_step": 12.0, "shared_head": True, "learn_every_action": True}),
-        ("qldqn", {"train_shallow_heads": True}),
+        ("qldqn", {"train_shallow_heads": True, "leaf_correction": True, "search_shape": "beam", "beam_width": 4}),
+        ("qldqn", {"search_shape": "rollouts", "leaf_correction": True, "learn_tree_steps": 3}),
         ("qldqn", {"prior": "train", "optimizer": "adam", "head_balance": 0.5}),
     ],
 )

@@ -42,6 +42,8 @@ QL_SETTINGS = {
     "rollout_repeat",
     "learn_real_steps",
     "learn_tree_steps",
+    "leaf_correction",
+    "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
 
@@ -140,6 +142,8 @@ AGENTS = {
     ),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
+    "corrected": _ablation("leaf correction", leaf_correction=True),
+    "beam": _ablation("beam of 8, 8 levels", search_shape="beam", deepest_tree=8),
     "tree-steps": _ablation("learning from the tree's steps", learn_tree_steps=8),
     "no-real-steps": _ablation("without real steps", learn_real_steps=False),
     "clipped": _ablation("clipped rewards, lives for free", reward_scale="clip", life_loss_penalty=0.0),

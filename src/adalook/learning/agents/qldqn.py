@@ -26,6 +26,7 @@ from adalook.learning.acting import Actor, RolloutActor, TreeActor
 from adalook.learning.agents.base import Agent, checked_config
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
+from adalook.learning.correction import LeafCorrection
 from adalook.learning.depth import (
     CostControlledShares,
     QuantileDepth,
@@ -86,6 +87,7 @@ class QLDQN(Agent):
         config = self.config
         prior = None if config.prior == "self" else self._prior_values
         rule = QuantileDepth(self.shares, ranks, prior=prior)  # step 4
+        correction = LeafCorrection() if config.leaf_correction else None
         if config.search_shape == "rollouts":
             if self.node_engine is not None:
                 raise ArgumentError("rollouts are not split by nodes", expected="split='envs'", got=repr(self.engine))
@@ -98,6 +100,7 @@ class QLDQN(Agent):
                 every_action=config.learn_every_action,
                 real_steps=config.learn_real_steps,
                 tree_steps=config.learn_tree_steps,
+                correction=correction,
                 policy=self.q_function,
             )
         return TreeActor(
@@ -108,6 +111,8 @@ class QLDQN(Agent):
             store_shallow=config.train_shallow_heads,
             every_action=config.learn_every_action,
             samples=config.samples,
+            width=config.beam_width if config.search_shape == "beam" else None,
+            correction=correction,
             engine=self.node_engine,
         )
 
