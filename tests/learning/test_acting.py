@@ -208,6 +208,25 @@ def test_what_was_rolled_out_is_stored_for_every_first_action_and_the_real_step_
     assert not taken.learn_real_step
 
 
+def test_a_search_alone_asks_no_network_and_breaks_ties_by_chance() -> None:
+    class Silent(Table):
+        def values(self, observations: Any, depth: int) -> Any:
+            raise AssertionError("a network was asked")
+
+        action_values = values
+
+    env = tree_env()
+    decision = decide(rollouts(Silent(np.zeros(7)), env, bootstrap=False), env)
+    assert decision.action == 0  # two steps ahead there are 8
+    env = tree_env(start=3)  # where both actions are the same
+    actor = rollouts(Silent(np.zeros(7)), env, bootstrap=False)
+    seeds = np.arange(30)
+    actions = [
+        actor.decide([env], env.observe()[None], np.array([NO_ACTION]), seeds[i : i + 1])[0].action for i in range(30)
+    ]
+    assert set(actions) == {0, 1}
+
+
 def test_steps_from_anywhere_in_the_tree_are_stored_on_request() -> None:
     env = tree_env()
     decision = decide(rollouts(Table(np.zeros(7)), env, every_action=False, tree_steps=3), env)

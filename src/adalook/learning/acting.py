@@ -262,6 +262,7 @@ class RolloutActor(Actor):
         real_steps: learn from what the environment then does, too.
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         correction: takes their leaves' optimism off first actions; None: leaves are believed.
+        bootstrap: False: a search alone, without the network: leaves are worth nothing, and chance breaks ties.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
 
@@ -277,12 +278,13 @@ class RolloutActor(Actor):
         real_steps: bool,
         tree_steps: int = 0,
         correction: LeafCorrection | None = None,
+        bootstrap: bool = True,
         policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
-        self._discount, self._correction = discount, correction
+        self._discount, self._correction, self._bootstrap = discount, correction, bootstrap
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
         self._head = min(q_function.network.names)
 
@@ -290,8 +292,9 @@ class RolloutActor(Actor):
         self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
     ) -> list[Decision]:
         """Return decisions, see `Actor`."""
-        results = self._trees.search(envs, self._values, self._rule, seeds=seeds.tolist(), policy=self._greedy)
-        root_values = self._q_function.action_values(observations, self._head)
+        policy = self._greedy if self._bootstrap else None
+        results = self._trees.search(envs, self._values, self._rule, seeds=seeds.tolist(), policy=policy)
+        root_values = self._root_values(observations, seeds)
         decisions = []
         for env, observation, values, result, other, seed in zip(
             envs, observations, root_values, results, random_actions.tolist(), seeds.tolist(), strict=True
@@ -316,6 +319,12 @@ class RolloutActor(Actor):
             )
             self._trees.keep(env, action)
         return decisions
+
+    def _root_values(self, observations: np.ndarray[Any, Any], seeds: IntArray) -> FloatArray:
+        """Return what decides among first actions that the tree cannot tell apart: Q(s₀, ·), or chance; (n, A)."""
+        if self._bootstrap:
+            return self._q_function.action_values(observations, self._head)
+        return np.stack([np.random.default_rng([seed, 1]).random(self._trees.num_actions) for seed in seeds.tolist()])
 
     def _corrected(
         self, correction: LeafCorrection, env: Simulator, values: FloatArray, result: SearchResult
@@ -365,8 +374,10 @@ class RolloutActor(Actor):
         )
 
     def _values(self, observations: np.ndarray[Any, Any], stage: int) -> FloatArray:
-        """Return max_a Q of leaves, whatever the stage."""
+        """Return max_a Q of leaves, whatever the stage; nothing if the search is alone."""
         del stage
+        if not self._bootstrap:
+            return np.zeros(len(observations))
         values = self._q_function.values(observations, self._head)
         if not np.isfinite(values).all():
             raise DivergedError(values[~np.isfinite(values)][0])

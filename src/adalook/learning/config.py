@@ -154,6 +154,12 @@ class Config:
     learn_real_steps: Annotated[
         bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
     ] = False
+    bootstrap: Annotated[
+        bool,
+        boolean,
+        "Value the leaves of rollouts by the network. Without it a search counts nothing but the rewards on its paths, "
+        "and chance breaks ties: what search alone is worth.",
+    ] = True
     learn_tree_steps: Annotated[
         int,
         integer(min=0),

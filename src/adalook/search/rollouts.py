@@ -164,6 +164,7 @@ class RolloutTrees:
 
     def __init__(self, sim: Simulator, shape: Rollouts, discount: float) -> None:
         self._sim, self._shape, self._discount = sim, shape, discount
+        self.num_actions = sim.num_actions
         self._trees: WeakKeyDictionary[Simulator, _Node] = WeakKeyDictionary()
         self._grown: WeakKeyDictionary[Simulator, list[_Node]] = WeakKeyDictionary()
         """What the last search of each live env simulated."""

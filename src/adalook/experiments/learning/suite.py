@@ -42,6 +42,7 @@ QL_SETTINGS = {
     "rollout_repeat",
     "learn_real_steps",
     "learn_tree_steps",
+    "bootstrap",
     "leaf_correction",
     "beam_width",
 }
@@ -112,6 +113,20 @@ def _ablation(title: str, **settings: Any) -> AgentSpec:
     return AgentSpec(f"QL-DQN, {title}", LineStyle("#009e73", (3.0, 1.0)), None, settings, by_default=False, ours=True)
 
 
+def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
+    """Return a search without a network, of so many simulated steps a decision."""
+    return AgentSpec(
+        f"search alone, {nodes} nodes",
+        LineStyle("#0072b2", (1.0, 2.0)),
+        None,
+        {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1},
+        by_default=False,
+        ours=True,
+        learns=False,
+        evaluation_nodes=evaluation_nodes,
+    )
+
+
 AGENTS = {
     "depth0": AgentSpec("DQN", LineStyle("#8a8a8a", DASHES[0]), 0),
     "depth1": AgentSpec("depth 1", LineStyle("#56b4e9", DASHES[1]), 1),
@@ -130,16 +145,8 @@ AGENTS = {
     "every1": _every_action(1),
     "every2": _every_action(2),
     "every3": _every_action(3),
-    "search-alone": AgentSpec(
-        "search alone, 300 nodes",
-        LineStyle("#0072b2", (1.0, 2.0)),
-        None,
-        {"stage_nodes": 300, "deepest_tree": 1},
-        by_default=False,
-        ours=True,
-        learns=False,
-        evaluation_nodes=2_000_000,  # three episodes of five minutes
-    ),
+    "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
+    "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),

@@ -101,6 +101,7 @@ class QLDQN(Agent):
                 real_steps=config.learn_real_steps,
                 tree_steps=config.learn_tree_steps,
                 correction=correction,
+                bootstrap=config.bootstrap,
                 policy=self.q_function,
             )
         return TreeActor(
