@@ -1,5 +1,6 @@
 """Search hyper-parameters of QL-DQN with Optuna; needs `pip install optuna`."""
 
+import numpy as np
 import optuna
 
 import adalook as al
@@ -17,8 +18,8 @@ def main(trials: int = 20, steps: int = 5_000) -> None:
         )
 
         def prune(done) -> bool:
-            for episode in done.episodes:
-                trial.report(episode.score, done.step)
+            if done.episodes:
+                trial.report(float(np.mean([episode.score for episode in done.episodes])), done.step)
             return not trial.should_prune()
 
         agent.learn(steps=steps, callbacks=[prune], progress=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shlex
 import signal
 import sys
@@ -67,6 +68,20 @@ def test_help_has_every_setting_with_its_defaults(capsys: pytest.CaptureFixture[
     for flag in ("--target-period-steps", "--train-shallow-heads", "--head-balance", "--checkpoint-period-seconds"):
         assert flag in text
     assert "27000 for dqn on Atari" in text
+
+
+def test_help_comes_in_groups_the_important_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help"]) == 0
+    text = capsys.readouterr().out
+    titles = re.findall(r"^\W+ ((?:[a-z, ]+ )?options|positional arguments) \W+$", text, re.MULTILINE)
+    assert titles == [
+        "positional arguments",
+        "options",
+        "evaluation, logging and checkpoint options",
+        *(f"{name} options" for name in ("learning", "exploration", "lookahead", "environment", "network", "machine")),
+    ]
+    for important in ("--agent", "--steps", "--seconds", "--out", "--resume", "--seed"):
+        assert text.index(f" {important} ") < text.index("learning options")
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_noisy_values_play_better_with_lookahead():
         return noisy[observations[:, 0]]
 
     sim = TabularSimulator(mdp, max_episode_steps=60)
-    deep = Lookahead(q, sim, depth=5, adaptive=False, discount=0.95, correction=False)
+    deep = Lookahead(q, sim, shape="tree", depth=5, adaptive=False, discount=0.95, correction=False)
     alone = np.mean([_alone(q, sim, seed) for seed in range(12)])
     assert deep.evaluate(episodes=12, num_envs=12).mean > alone
 
@@ -124,7 +124,7 @@ def test_exact_values_need_no_correction_and_noise_is_measured():
         return (exact + noise)[observations[:, 0]]
 
     spreads = [
-        Lookahead(lambda rows, scale=scale: q(rows, scale), sim, depth=1, discount=0.95).spread
+        Lookahead(lambda rows, scale=scale: q(rows, scale), sim, shape="tree", depth=1, discount=0.95).spread
         for scale in (0.0, 0.1, 1.0)
     ]
     assert spreads[0].others < spreads[1].others < spreads[2].others

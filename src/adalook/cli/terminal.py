@@ -32,6 +32,11 @@ def optional(kind: type, metavar: str) -> Any:
     )
 
 
+def in_box(title: str) -> tuple[Any, ...]:
+    """Return the annotations of a dataclass of flags that help shows in a box of its own, "TITLE options"."""
+    return tyro.conf.OmitArgPrefixes, tyro.conf.arg(name=title, prefix_name=False)
+
+
 def plain_console() -> Console:
     """Return a console that prints text as it is, without markup and emoji; nothing is cut where no terminal is."""
     from rich.console import Console

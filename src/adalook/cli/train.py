@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import tyro
 
 from adalook._validation import field_help
-from adalook.cli.terminal import DONE, STOPPED_EARLY, optional, show_engine_messages
+from adalook.cli.terminal import DONE, STOPPED_EARLY, in_box, optional, show_engine_messages
 from adalook.errors import ArgumentError
 from adalook.learning.config import Config, read_settings
 from adalook.learning.presets import atari, atari_fast, minatar, tabular, vector
@@ -44,14 +44,26 @@ def field_sections(dataclass: type) -> dict[str, list[str]]:
     return sections
 
 
+SECTIONS = {
+    "Learning": ("learning", "How the network is trained."),
+    "Acting": ("exploration", "How actions are chosen while training."),
+    "Lookahead: QL-DQN": ("lookahead", "How deep qldqn looks, and what it stores of its trees."),
+    "The environments": ("environment", "Rewards, lives and time limits."),
+    "The network": ("network", "Its kind and its size."),
+    "The machine": ("machine", "Where it runs; most of this changes speed only."),
+}
+"""Sections of `Config` in the order in which help shows them, each with a title and a sentence."""
+
+
 def _flags_in_sections(dataclass: type, presets: Mapping[str, Any]) -> type:
     """Return a dataclass of dataclasses, one per section, so that help shows the flags in groups."""
+    sections = field_sections(dataclass)
     fields = []
-    for heading, names in field_sections(dataclass).items():
-        group = _flags_of(dataclass, presets, names)
-        group.__doc__ = f"{heading}."
-        name = "_".join(re.findall(r"\w+", heading.lower().removeprefix("the ")))
-        fields.append((name, Annotated[group, tyro.conf.OmitArgPrefixes], dataclasses.field(default_factory=group)))
+    for heading in sorted(sections, key=list(SECTIONS).index):
+        title, sentence = SECTIONS[heading]
+        group = _flags_of(dataclass, presets, sections[heading])
+        group.__doc__ = sentence
+        fields.append((title, Annotated[group, *in_box(title)], dataclasses.field(default_factory=group)))
     return dataclasses.make_dataclass(f"{dataclass.__name__}Flags", fields, frozen=True)
 
 
@@ -102,6 +114,7 @@ ConfigFlags: Any = _flags_in_sections(
     },
 )
 RunOptionsFlags: Any = _flags_of(RunOptions, {"every run": RunOptions()})
+RunOptionsFlags.__doc__ = "How often a run reports, is evaluated and is saved; none of this changes what is learned."
 DEFAULTS: dict[str, Any] = {"agent": "qldqn", "depth": 0, "seed": 0}
 """Of a new run; the flags themselves are None unless given."""
 
@@ -115,7 +128,7 @@ class TrainCommand:
     Example: adalook train MinAtar/Breakout-v1 --agent qldqn --seconds 60 --out runs/breakout
     """
 
-    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")] = ""
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV", help_behavior_hint="")] = ""
     """Such as MinAtar/Breakout-v1, ALE/Breakout-v5 or CartPole-v1. Not needed with --resume."""
     agent: Annotated[
         Literal["qldqn", "dqn"] | None,
@@ -151,8 +164,7 @@ class TrainCommand:
         Literal["local", "processes", "ray"],
         tyro.conf.arg(metavar="local|processes|ray", help_behavior_hint="(default: local)"),
     ] = "local"
-    """Where the environments are: in this process, in others on this machine, or on Ray (extra 'ray'). The results are
-    the same, to the bit, and a run may go on with another engine than it began with."""
+    """Step the environments in this process, in others, or on Ray (extra 'ray'); results are the same, to the bit."""
     actors: Annotated[int | None, optional(int, "N")] = None
     """Processes or Ray actors that the environments are split over, about one per core."""
     address: Annotated[str | None, optional(str, "ADDRESS")] = None
@@ -163,10 +175,12 @@ class TrainCommand:
     """What local processes share: environments, each with its trees, or the nodes of every tree."""
     asynchronous: bool = False
     """Do not wait for the slowest actor: faster, and no longer the same to the bit."""
-    config: Annotated[ConfigFlags, tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff] = dataclasses.field(
+    options: Annotated[RunOptionsFlags, *in_box("evaluation, logging and checkpoint")] = dataclasses.field(
+        default_factory=RunOptionsFlags
+    )
+    config: Annotated[ConfigFlags, *in_box(""), tyro.conf.FlagConversionOff] = dataclasses.field(
         default_factory=ConfigFlags
     )
-    options: Annotated[RunOptionsFlags, tyro.conf.OmitArgPrefixes] = dataclasses.field(default_factory=RunOptionsFlags)
 
     def run(self) -> int:
         """Start or resume the run and train; return the exit code."""

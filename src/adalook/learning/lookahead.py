@@ -1,14 +1,17 @@
-"""Lookahead for agents that exist already: adaptive tree search at decision time, without retraining.
+"""Lookahead for agents that exist already: adaptive search at decision time, without retraining.
 
 `Lookahead` takes any trained Q or value function (a Stable-Baselines3 DQN, PPO or A2C, a torch module, an agent of ours
-or a plain function), puts it at the leaves of a tree from the environment's current state, and plays the best leaf's
-first action. The tree grows until the decision is clear, or until its budget of nodes or time is spent.
+or a plain function) and searches from the environment's current state before every action. There are two shapes:
 
-A maximum over many leaves finds the leaf that the function overrates most, and what the agent never did it overrates
-more than what it does: deep trees can play *worse* than the agent (Dalal et al. 2021). The leaf correction takes that
-optimism off. With σ_o and σ_e the spread of the function's one-step errors Q(s, a) − (r + γ max Q(s')) for the agent's
-own actions and for all others, each without what all actions of a state share (which decides nothing), a first action
-that is not the agent's own has to lead at depth d by
+* **rollouts** (`policy_rollouts`): every first action, then the agent's own policy for many steps. For whatever has a
+  policy: a Q-function, or an actor with a value network.
+* **tree**: every action at every step, the function's values at the leaves. For bare value functions, or if asked for.
+
+In a tree, a maximum over many leaves finds the leaf that the function overrates most, and what the agent never did it
+overrates more than what it does: deep trees can play *worse* than the agent (Dalal et al. 2021). The leaf correction
+takes that optimism off. With σ_o and σ_e the spread of the function's one-step errors Q(s, a) − (r + γ max Q(s')) for
+the agent's own actions and for all others, each without what all actions of a state share (which decides nothing), a
+first action that is not the agent's own has to lead at depth d by
 
     γ^d √(2 log A) (σ_e √d − σ_o √(d − 1))
 
@@ -20,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +33,8 @@ from adalook.engines.base import Engine, checked_engine
 from adalook.errors import ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
-from adalook.search.chance import Sampling
+from adalook.learning.policy_rollouts import PolicyRollouts
+from adalook.search.chance import Sampling, sampling_of
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView
 from adalook.search.search import Budget, Root, search_many
@@ -45,6 +49,8 @@ DEFAULT_NODES = 200
 CALIBRATION_STEPS = 300
 """Decisions of the agent on which the spread of its errors is measured."""
 DEFAULT_DISCOUNT = 0.99
+TRIED = (0.0, 0.1, 1.0)
+"""Corrections of rollouts that `Lookahead.tune` tries."""
 
 ActionValues = Callable[[Observations], FloatArray]
 """(n, *observation_shape) -> Q (n, A), or V (n,)."""
@@ -87,22 +93,26 @@ class UntilClear(DepthRule):
 
 
 class Lookahead(Actor):
-    """A trained Q or value function, played with tree search at decision time.
+    """A trained Q or value function, played with a search at every decision.
 
     Args:
         model: a Stable-Baselines3 model with a Q-network or a value network, a torch module, an agent of adalook, or a
             function of observations (n, *shape) that returns Q (n, A) or V (n,).
         env: the environment that is played: your own Gymnasium environment, whose current state `predict` reads; or
             whatever `al.make_simulator` takes.
+        shape: "rollouts", every first action and then the agent's own policy; "tree", every action at every step; None:
+            rollouts, unless the model is a bare value function, which has no policy.
         depth: steps to look ahead at most; None: as far as the budget goes.
         nodes: steps that a decision may simulate; None: no limit (200 if there is neither a depth nor a time).
         seconds: what a decision may take, likewise.
-        adaptive: stop earlier once the choice is clear; otherwise the tree always grows to its limits.
+        adaptive: stop earlier once the choice is clear; otherwise every search goes to its limits.
         samples: futures drawn where chance decides, see `search`.
         discount: γ; None takes the model's own, or 0.99.
-        correction: the leaf correction: True measures it, False leaves it out, an `ErrorSpread` gives it.
-        engine: whose processes step the nodes, such as al.LocalProcesses(actors=2); None: this one.
-        seed: of the trees' own randomness, and of the episodes on which the correction is measured.
+        correction: how large the lead of another action than the agent's own must be. For rollouts κ, in units of what
+            the values usually err (False: 0, True: 1; `tune` finds it); for a tree the leaf correction (True measures
+            it, False leaves it out, an `ErrorSpread` gives it).
+        engine: whose processes step the nodes of trees, such as al.LocalProcesses(actors=2); None: this one.
+        seed: of the searches' own randomness, and of the episodes on which the correction is measured.
 
     >>> import gymnasium
     >>> env = gymnasium.make("CartPole-v1")
@@ -119,19 +129,21 @@ class Lookahead(Actor):
         model: Any,
         env: Any,
         *,
+        shape: Literal["rollouts", "tree"] | None = None,
         depth: int | None = None,
         nodes: int | None = None,
         seconds: float | None = None,
         adaptive: bool = True,
         samples: int | Sampling | None = None,
         discount: float | None = None,
-        correction: bool | ErrorSpread = True,
+        correction: bool | float | ErrorSpread = True,
         engine: Engine | None = None,
         seed: int = 0,
     ) -> None:
         if depth is None and nodes is None and seconds is None:
             nodes = DEFAULT_NODES
-        depth = DEEPEST_TREE if depth is None else validation.integer(1).validate("depth", depth)
+        if depth is not None:
+            depth = validation.integer(1).validate("depth", depth)
         self.sim = make_simulator(env)
         self._env = env
         self.seed: int = validation.integer(0).validate("the seed", seed)
@@ -143,18 +155,36 @@ class Lookahead(Actor):
         self._budget, self._samples = Budget(nodes, seconds), samples
         self._engine = checked_engine(engine)
         adaptive = validation.boolean.validate("adaptive", adaptive)
+        if not isinstance(correction, bool | ErrorSpread):
+            correction = validation.non_negative.validate("correction", correction)
         self._expander: Expander | None = None
         self._rng = np.random.default_rng(self.seed)
-        self._rule: DepthRule = UntilClear(depth, self.discount, ErrorSpread(np.inf, np.inf))
+        self.shape: str = self._checked_shape(shape, correction)
+        self._rollouts: PolicyRollouts | None = None
+        self.spread = ErrorSpread(0.0, 0.0)
+        if self.shape == "rollouts":
+            sampling = sampling_of(self.sim, samples) or Sampling()
+            self._rollouts = PolicyRollouts(
+                self.sim,
+                self._own_actions,
+                self._state_values,
+                discount=self.discount,
+                depth=depth,
+                budget=self._budget,
+                samples=sampling.count,
+                adaptive=adaptive,
+                caution=0.0 if isinstance(correction, ErrorSpread) else float(correction),
+                seed=self.seed,
+            )
+            return
+        self._rule: DepthRule = UntilClear(depth or DEEPEST_TREE, self.discount, ErrorSpread(np.inf, np.inf))
         if isinstance(correction, ErrorSpread):
             self.spread = correction
-        elif validation.boolean.validate("correction", correction) or adaptive:
+        elif correction or adaptive:
             self.spread = self._measured_spread()
-        else:
-            self.spread = ErrorSpread(0.0, 0.0)
         self._corrects = correction is not False
         if adaptive:
-            self._rule = UntilClear(depth, self.discount, self.spread)
+            self._rule = replace(self._rule, spread=self.spread)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -181,8 +211,34 @@ class Lookahead(Actor):
         array = np.asarray(observation)
         batch = array.shape == (1, *self.sim.observation_shape) and array.shape != self.sim.observation_shape
         load(self._env, array[0] if batch else observation)
-        action = self.search(self.sim).action
+        if self.correction == math.inf:
+            action = int(self._own_actions(self.sim.observe()[None])[0])
+        else:
+            action = self.search(self.sim).action
         return (np.array([action]) if batch else action), None
+
+    def _checked_shape(self, shape: str | None, correction: bool | float | ErrorSpread) -> str:
+        """Return the shape of searches: as asked for, or what fits the model."""
+        given = isinstance(correction, ErrorSpread)
+        if shape is None:
+            return "rollouts" if self._has_policy() and not given else "tree"
+        validation.one_of("rollouts", "tree").validate("shape", shape)
+        if shape == "rollouts" and not self._has_policy():
+            raise ArgumentError(
+                "a bare value function has no policy to roll out",
+                expected="a Q-function, or a model with a policy",
+                remedy='leave shape out, or pass shape="tree"',
+            )
+        if shape == "rollouts" and given:
+            raise ArgumentError("an ErrorSpread corrects trees", remedy='pass shape="tree", or correction=True')
+        return shape
+
+    def _has_policy(self) -> bool:
+        """Return whether the model says what to do: by its policy, or by values of actions."""
+        if self._policy is not None:
+            return True
+        blank = np.zeros((1, *self.sim.observation_shape), self.sim.observation_dtype)
+        return self._function(blank).ndim == 2
 
     def search(self, sim: Simulator) -> SearchResult:
         """Return the search from the live state of a simulator, its last level corrected."""
@@ -193,6 +249,11 @@ class Lookahead(Actor):
         self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
     ) -> list[Decision]:
         """Return one decision for each of n environments, see `learning.acting.Actor`."""
+        if self.correction == math.inf:
+            return [
+                Decision(own if other == NO_ACTION else other, 0)
+                for own, other in zip(self._own_actions(observations).tolist(), random_actions.tolist(), strict=True)
+            ]
         roots = [Root(env.save(), observation) for env, observation in zip(envs, observations, strict=True)]
         results = self._searched(roots, seeds.tolist())
         return [
@@ -221,14 +282,53 @@ class Lookahead(Actor):
             watcher=watcher,
         )
 
+    def tune(
+        self,
+        episodes: int = 4,
+        *,
+        corrections: Sequence[float] = TRIED,
+        max_episode_steps: int = 10_000,
+        seed: int = 1,
+    ) -> dict[float, Evaluation]:
+        """Play the same episodes with several corrections of rollouts and keep the one that scores best.
+
+        The agent alone (∞) is among them, and stays unless a search beats it by more than the standard error of the
+        difference: what was measured to make an agent worse is not done. Returns all evaluations by correction.
+
+        >>> import adalook as al
+        >>> agent = Lookahead(al.DQN("CartPole-v1", seed=0), "CartPole-v1", nodes=8)
+        >>> sorted(agent.tune(2, corrections=[0.0], max_episode_steps=20))
+        [0.0, inf]
+        """
+        if self._rollouts is None:
+            raise ArgumentError("only rollouts are tuned", expected='shape="rollouts"', got=self.shape)
+        played: dict[float, Evaluation] = {}
+        for correction in (math.inf, *corrections):
+            self._rollouts.caution = correction
+            played[correction] = self.evaluate(episodes, max_episode_steps=max_episode_steps, seed=seed)
+        best = max(played, key=lambda correction: played[correction].mean)
+        gains = played[best].scores - played[math.inf].scores
+        error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        self._rollouts.caution = best if gains.mean() > error else math.inf
+        return played
+
+    @property
+    def correction(self) -> float:
+        """κ of rollouts, as given or as `tune` found it; ∞: the agent plays alone."""
+        return math.nan if self._rollouts is None else self._rollouts.caution
+
     def close(self) -> None:
-        """End worker processes, if there are any."""
+        """End worker processes and close clones of the environment, if there are any."""
+        if self._rollouts is not None:
+            self._rollouts.close()
         if self._expander is not None:
             self._expander.close()
             self._expander = None
 
     def _searched(self, roots: Sequence[Root], seeds: Sequence[int]) -> list[SearchResult]:
         """Search some roots and correct the values of their first actions."""
+        if self._rollouts is not None:
+            return [self._rollouts.search(root, seed) for root, seed in zip(roots, seeds, strict=True)]
         if self._expander is None:
             self._expander = make_expander(self.sim, self._engine)
         results = search_many(
@@ -244,7 +344,10 @@ class Lookahead(Actor):
         )
         if not self._corrects or not (self.spread.own or self.spread.others):
             return results
-        own = self._own_actions(np.stack([root.observation for root in roots]), results)
+        if self._has_policy():
+            own = self._own_actions(np.stack([root.observation for root in roots])).tolist()
+        else:
+            own = [int(result.levels[0].action_values.argmax()) for result in results]
         return [self._corrected(result, action) for result, action in zip(results, own, strict=True)]
 
     def _corrected(self, result: SearchResult, own: int) -> SearchResult:
@@ -255,18 +358,23 @@ class Lookahead(Actor):
         path = result.path if int(values.argmax()) == result.action else (int(values.argmax()),)
         return replace(result, levels=(*result.levels[:-1], replace(last, action_values=values)), path=path)
 
-    def _own_actions(self, observations: Observations, results: Sequence[SearchResult]) -> list[int]:
-        """Return what the agent would do by itself; for a bare value function that is the best at depth 1."""
+    def _own_actions(self, observations: Observations) -> IntArray:
+        """Return what the agent would do by itself (n,)."""
         if self._policy is not None:
-            return [int(action) for action in np.asarray(self._policy(observations)).reshape(-1)]
+            return np.asarray(self._policy(observations), np.int64).reshape(-1)
         values = self._function(observations)
-        if values.ndim == 2:
-            return [int(action) for action in values.argmax(axis=1)]
-        return [int(result.levels[0].action_values.argmax()) for result in results]
+        if self.sim.masked:
+            values = np.where(self.sim.action_masks(observations), values, -np.inf)
+        return np.asarray(values.argmax(axis=1))
 
-    def _leaf_values(self, observations: Observations, depth: int) -> FloatArray:
+    def _state_values(self, observations: Observations) -> FloatArray:
+        """Return V, or max_a Q, of observations (n,)."""
         values = self._function(observations)
         return values if values.ndim == 1 else values.max(axis=1)
+
+    def _leaf_values(self, observations: Observations, depth: int) -> FloatArray:
+        del depth
+        return self._state_values(observations)
 
     def _measured_spread(self) -> ErrorSpread:
         """Return the spread of one-step errors along episodes that the agent plays in a clone, by itself."""

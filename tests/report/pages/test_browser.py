@@ -46,8 +46,18 @@ def point_at(page: Page, side: str, row: int, column: int, size: int = 10) -> No
     page.mouse.move(box["x"] + (column + 0.5) * box["width"] / size, box["y"] + (row + 0.5) * box["height"] / size)
 
 
+def test_it_opens_where_the_faster_run_has_arrived_and_the_other_has_not(
+    visit: Any, report: Path, experiment: ExperimentData
+) -> None:
+    page = visit(report)
+    arrived = min(record_of(experiment, side).passes for side in "ab") - 1
+    assert 0 < arrived < max(record_of(experiment, side).passes for side in "ab") - 1
+    assert part(page, "slider").input_value() == str(arrived)
+
+
 def test_the_slider_moves_every_panel(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
+    move_slider(page, 0)
     names = [f"{name}-{side}" for side in "ab" for name in ("iteration", "distance", "queries")]
 
     def shown() -> list[str]:
@@ -79,8 +89,7 @@ def test_the_numbers_of_a_cell_are_those_on_disk(visit: Any, report: Path, exper
     page = visit(report)
     model = experiment.models["size=10,discount=0.98,seed=0"]
     for place in (0, 1):
-        if place:
-            move_slider(page, place)
+        move_slider(page, place)
         for state in (0, 17, len(model.values) - 1):
             row, column = model.layout.cells[state].tolist()
             changed_since(page, lambda row=row, column=column: point_at(page, "a", row, column))
@@ -107,6 +116,7 @@ def test_cells_that_are_no_states_are_explained(visit: Any, report: Path, experi
 
 def test_play_goes_to_the_end_and_can_be_paused(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
+    move_slider(page, 0)
     page.clock.install()
     page.clock.pause_at(PAUSED_AT)
     last = record_of(experiment, "a").passes - 1
@@ -132,6 +142,7 @@ def test_play_goes_to_the_end_and_can_be_paused(visit: Any, report: Path, experi
 
 def test_everything_can_be_done_by_keyboard(visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
+    move_slider(page, 0)
     page.clock.install()
     page.clock.pause_at(PAUSED_AT)
     part(page, "slider").focus()
@@ -180,7 +191,7 @@ def test_cells_can_be_coloured_by(colour: str, visit: Any, report: Path) -> None
 def test_the_colours_of_cells_are_those_of_the_legend(visit: Any, report: Path, experiment: ExperimentData) -> None:
     record = next(r for r in experiment.records if r.group == "qlpi" and r.trace and r.seed == 0)
     depth = experiment.trace(record).depth[0]
-    page = visit(report, f"#colour=depth&arrows=0&b=qlpi/{record.label}")
+    page = visit(report, f"#colour=depth&arrows=0&t=0&b=qlpi/{record.label}")
     swatches = {
         swatch.inner_text(): re.findall(r"\d+", swatch.locator("i").evaluate("i => i.style.background"))
         for swatch in part(page, "legend").locator(".swatch").all()
@@ -210,6 +221,7 @@ def test_arrows_can_be_switched_off(visit: Any, report: Path) -> None:
 @pytest.mark.parametrize("convention", ["tree+exact", "shared+simulated"])
 def test_queries_can_be_counted_by(convention: str, visit: Any, report: Path, experiment: ExperimentData) -> None:
     page = visit(report)
+    move_slider(page, 0)
     assert part(page, "count").input_value() == "root+simulated"
     changed_since(page, lambda: part(page, "count").select_option(convention))
     for side in "ab":
@@ -222,6 +234,7 @@ def test_the_queries_of_a_prior_that_counts_are_there_from_the_start(
     record = next(r for r in experiment.records if r.group == "aggregated" and r.trace)
     assert record.prior.counted
     page = visit(report)
+    move_slider(page, 0)
     changed_since(page, lambda: part(page, "a").select_option(f"aggregated/{record.label}"))
     assert text(page, "queries-a") == f"{record.cumulative()[0]:,}"
     assert text(page, "title-a") == f"A: {record.label}"

@@ -37,7 +37,7 @@ def solve_in(directory: Path, size: int, max_iterations: int | None = None) -> N
 
 def test_a_solve_that_stopped_early_shows_no_optimum(visit: Any, tmp_path: Path) -> None:
     solve_in(tmp_path, size=12, max_iterations=2)
-    page = visit(tmp_path / "report.html", "#cell=1,1")
+    page = visit(tmp_path / "report.html", "#t=0&cell=1,1")
     assert page.locator("#explorer .problem").is_visible()
     shown = readout(page, "a")
     assert "V*" not in shown

@@ -34,7 +34,10 @@ class Explorer {
     const methods = this.runs.on(model).map((run) => run.method);
     const first = methods[0];
     const second = methods.find((method) => method.startsWith("wlpi/")) ?? methods[methods.length - 1];
-    return { seed: model, a: first, b: second, t: 0, colour: "value", arrows: 1, count: CONVENTIONS[0], over: "iterations", cell: "" };
+    // Where the faster of two runs has arrived and the other has not, or where a single one has.
+    const shown = this.runs.on(model).filter((run) => this.alone || [first, second].includes(run.method));
+    const t = Math.min(...shown.map((run) => run.frames.length)) - 1;
+    return { seed: model, a: first, b: second, t, colour: "value", arrows: 1, count: CONVENTIONS[0], over: "iterations", cell: "" };
   }
 
   #readHash() {

@@ -70,9 +70,8 @@ def solution_page(solution: SavedSolution, trace: SavedTrace | None) -> str:
     name = about["model"]["source"] or "a model"
     body = (
         f'<header class="top"><h1>{escape(name)}</h1>\n<p class="lead">{escape(_headline(about))}</p></header>\n<main>'
-        f"<section><h2>Result</h2>{table(_summary(about), 'summary')}</section>"
-        + (explorer_section("Explorer", _explorer_intro(explorer.meaning), explorer) if explorer else "")
-        + ("" if explorer else _policy(solution))
+        + (explorer_section("Explorer", _explorer_intro(explorer.meaning), explorer) if explorer else _policy(solution))
+        + f"<section><h2>Result</h2>{table(_summary(about), 'summary')}</section>"
         + _convergence(passes, reason)
         + "</main>\n"
         f"<footer>Made by adalook {escape(about['adalook_version'])}. One file: it needs no network.</footer>"
