@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("adalook.engine")
 
+STORE_FULL = "the object store of Ray is full"
+
 
 class RayHosts(Hosts):
     """Hosts that are Ray actors."""
@@ -55,30 +57,29 @@ class RayHosts(Hosts):
         begun = [self._actors[host].start.remote(self._references[host]) for host in range(len(self))]
         deadline = time.monotonic() + START_SECONDS
         for host in range(len(self)):
-            if not self._begun(host, begun[host], max(0.0, deadline - time.monotonic())):
+            if reason := self._missing(host, begun[host], max(0.0, deadline - time.monotonic())):
                 raise EngineError(
-                    "the actors did not start in time",
+                    f"actor {host} did not begin",
                     expected=f"room for {len(self)} actors of {self._cpus:g} cores",
-                    got=f"a cluster of {ray.cluster_resources().get('CPU', 0):g} cores",
+                    got=f"{reason}, in a cluster of {ray.cluster_resources().get('CPU', 0):g} cores",
                     remedy="ask for fewer actors, or wait until others have finished",
                 )
         return self._greetings
 
-    def _begun(self, host: int, reference: Any, seconds: float) -> bool:
-        """Wait until an actor is there, with the same versions as here; False if it is not in time."""
+    def _missing(self, host: int, reference: Any, seconds: float) -> str:
+        """Wait until an actor is there, with the same versions as here; return why it is not, or nothing."""
         exceptions = self._ray.exceptions
         try:
             said = self._ray.get(reference, timeout=seconds)
         except exceptions.GetTimeoutError:
-            return False
+            return f"nothing within {seconds:.0f} s"
         except exceptions.RayTaskError as error:
             raise EngineError("an actor cannot begin", got=f"{type(error.cause).__name__}: {error.cause}") from None
         except exceptions.RayError as error:
-            logger.debug("Ray says: %s", error)
-            return False
+            return reason_of(error)
         check_versions(versions_here(), said, said["node"])
         self._greetings[host] = said
-        return True
+        return ""
 
     def restart(self, host: int) -> bool:
         """Start another actor; False if Ray has no room for it within the engine's patience."""
@@ -88,7 +89,7 @@ class RayHosts(Hosts):
         while (left := deadline - time.monotonic()) > 0.0:
             self._kill(host)
             self._actors[host] = self._remote.remote()
-            if self._begun(host, self._actors[host].start.remote(self._references[host]), left):
+            if not self._missing(host, self._actors[host].start.remote(self._references[host]), left):
                 return True
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))  # it died as it began: once more
             pause = min(2.0 * pause, 1.0)
@@ -104,7 +105,7 @@ class RayHosts(Hosts):
         try:
             return self._ray.put(content)
         except (self._ray.exceptions.RayError, MemoryError) as error:
-            raise EngineError("the object store of Ray is full", got=first_line(error), remedy=GO_ON) from error
+            raise EngineError(STORE_FULL, got=first_line(error), remedy=GO_ON) from error
 
     def send(self, host: int, message: Any, published: Any = None) -> None:
         self._pending[host].append(self._actors[host].answer.remote(message, published))
@@ -123,17 +124,14 @@ class RayHosts(Hosts):
         exceptions = self._ray.exceptions
         try:
             return self._ray.get(reference)
-        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
-            raise EngineError("the object store of Ray is full", got=first_line(error), remedy=GO_ON) from error
-        except exceptions.RayTaskError as error:
-            cause = error.cause
+        except exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
             if isinstance(cause, exceptions.ObjectStoreFullError | exceptions.OutOfDiskError):
-                raise EngineError("the object store of Ray is full", got=first_line(cause), remedy=GO_ON) from error
-            raise EngineError(
-                "an actor could not answer", got=f"{type(cause).__name__}: {first_line(cause)}", remedy=GO_ON
-            ) from error
-        except exceptions.RayError as error:  # the actor or its machine died, or the answer was lost with it
-            return HostLost(reason_of(error))
+                raise EngineError(STORE_FULL, got=first_line(cause), remedy=GO_ON) from error
+            if isinstance(error, exceptions.RayTaskError):
+                got = f"{type(cause).__name__}: {first_line(cause)}"
+                raise EngineError("an actor could not answer", got=got, remedy=GO_ON) from error
+            return HostLost(reason_of(error))  # the actor or its machine died, or the answer was lost with it
 
     def forget(self) -> None:
         for pending in self._pending:

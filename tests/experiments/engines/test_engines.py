@@ -1,5 +1,6 @@
 """Engines: the same files whatever runs the jobs; workers that fail, die or are left alone."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -16,15 +17,19 @@ import pytest
 import adalook as al
 from adalook.cli.main import main
 from adalook.errors import ArgumentError, MissingExtraError
+from adalook.experiments import atari, minatar
 from adalook.experiments.engines.base import ONE_THREAD, EngineError
 from adalook.experiments.engines.processes import Processes
-from adalook.experiments.engines.ray import RayEngine, fingerprint, run_checked
+from adalook.experiments.engines.ray import RayEngine, check_room, fingerprint, resources_of, run_checked
+from adalook.experiments.learning.runs import reproduce_learning
+from adalook.experiments.learning.suite import AGENTS, Game, LearningExperiment
 from adalook.experiments.methods import hpi
 from adalook.experiments.models import MazeModel
 from adalook.experiments.registry import chosen_engine, chosen_experiments
 from adalook.experiments.runner import reproduce
 from adalook.experiments.trial import Trial
-from tests.experiments.small import MAZE, Inline, digests
+from tests.experiments.small import CHAIN, MAZE, SWEEP, Inline, digests
+from tests.processes import child, wait_until
 
 
 @dataclass(frozen=True)
@@ -156,23 +161,80 @@ def test_a_machine_with_other_versions_is_refused():
         run_checked(job, fingerprint() | {"numpy": "0.1"})
 
 
-RAY = """
+PLANNING = (CHAIN, MAZE, SWEEP)
+PONG = Game("Pong", "ALE/Pong-v5", interim_episodes=0, final_episodes=0, random_episodes=1)
+BREAKOUT = Game("Breakout", "MinAtar/Breakout-v1", interim_episodes=1, final_episodes=2, random_episodes=3)
+LEARNING = (
+    LearningExperiment(
+        dataclasses.replace(minatar.SUITE, games={"Breakout": BREAKOUT}), ("Breakout",), ("ql",), 2, 0.0, 200
+    ),
+    LearningExperiment(dataclasses.replace(atari.SUITE, games={"Pong": PONG}), ("Pong",), ("depth0",), 1, 0.0, 48),
+)
+"""By steps, so that results do not depend on how fast machines are."""
+
+ALL_ON_RAY = """
 import sys
 from pathlib import Path
 from adalook.experiments.engines.ray import RayEngine
+from adalook.experiments.learning.runs import reproduce_learning
 from adalook.experiments.runner import reproduce
-from tests.experiments.small import MAZE
-reproduce(MAZE, Path(sys.argv[1]), RayEngine(workers=2))
+from tests.experiments.engines.test_engines import LEARNING, PLANNING
+
+if __name__ == "__main__":
+    place, engine = Path(sys.argv[1]), RayEngine(workers=2)
+    for experiment in PLANNING:
+        reproduce(experiment, place / experiment.name, engine)
+    for experiment in LEARNING:
+        reproduce_learning(experiment, place / experiment.name, engine, keep_agents=True)
 """
 
 
+def learnt(directory: Path) -> dict[str, str]:
+    """Digests of the agents that an experiment trained: every weight."""
+    return {name: digest for name, digest in digests(directory).items() if name.endswith(".safetensors")}
+
+
 @pytest.mark.slow
-def test_ray_gives_the_same_files(tmp_path):
+def test_all_experiments_give_the_same_on_ray_also_when_the_driver_is_killed_in_between(tmp_path):
     pytest.importorskip("ray")
-    reproduce(MAZE, tmp_path / "inline", Inline())
-    command = [sys.executable, "-c", RAY, str(tmp_path / "ray")]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[3], timeout=300)
-    assert digests(tmp_path / "inline") == digests(tmp_path / "ray")
+    script = tmp_path / "on_ray.py"
+    script.write_text(ALL_ON_RAY)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, sys.path)])
+    }
+    command = [sys.executable, str(script), str(tmp_path / "ray")]
+    with child(command, env=environment) as driver:
+        begun = tmp_path / "ray" / "minatar" / "runs"
+        assert wait_until(lambda: list(begun.glob("*--ql--*.json")) or driver.poll() is not None, 900)
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+    kept = {path: path.stat().st_mtime_ns for path in begun.glob("*--ql--*.json")}
+    assert kept
+    subprocess.run(command, check=True, env=environment, timeout=900)
+    assert all(path.stat().st_mtime_ns == time_ for path, time_ in kept.items())  # what was finished is not run again
+    for experiment in PLANNING:
+        reproduce(experiment, tmp_path / "inline" / experiment.name, Inline())
+        assert digests(tmp_path / "inline" / experiment.name) == digests(tmp_path / "ray" / experiment.name)
+    for experiment in LEARNING:
+        reproduce_learning(experiment, tmp_path / "inline" / experiment.name, Inline(), keep_agents=True)
+        agents = learnt(tmp_path / "inline" / experiment.name)
+        assert agents
+        assert agents == learnt(tmp_path / "ray" / experiment.name)
+
+
+def test_a_job_says_what_it_needs():
+    (job, *_) = LEARNING[1].jobs()[1:]
+    assert resources_of(job) == {"num_cpus": 2 if AGENTS["depth0"].config(atari.SUITE).overlap else 1}
+    assert resources_of(trial(MazeModel(8, 0.9, 0))) == {"num_cpus": 1}
+
+
+def test_a_job_that_fits_nowhere_is_said_at_once():
+    nodes = [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
+    check_room("small", {"num_cpus": 2}, nodes)
+    with pytest.raises(
+        EngineError, match=r"no machine of the Ray cluster has room for job big: expected 4 cores, got 2"
+    ):
+        check_room("big", {"num_cpus": 4}, nodes)
 
 
 # ---- by name

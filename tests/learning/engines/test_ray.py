@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import adalook as al
 from adalook.engines.session import PREFIX
 from adalook.learning.runs.run import load_agent
 from tests.cluster import can_make_namespaces, ray_cluster
+from tests.engines.test_ray import short_of
+from tests.learning.engines.hoarding import Hoarding
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 from tests.processes import child, running, wait_until
 
@@ -92,17 +95,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_actors_and_twenty_kills_change_no_bit_and_nobody_outside_is_listened_to(tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    script = tmp_path / "twenty_kills.py"
-    script.write_text(TWENTY_KILLS)
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
+    said = json.loads(output_of(TWENTY_KILLS, tmp_path).splitlines()[-1])
     assert said["equal"] == {"1": True, "2": True, "3": True}
     assert said["kills"] == 20
     assert said["lost"] >= 15  # a kill may hit a process that is dead already
@@ -130,7 +123,8 @@ def test_a_driver_that_is_killed_leaves_nothing_running_and_the_run_resumes(tmp_
         str(tmp_path / "a"),
     ]
     with child([*on_ray, "--steps", "100000"], cwd=ROOT, stderr=subprocess.PIPE, text=True) as driver:
-        assert wait_until(lambda: list((tmp_path / "a").glob("checkpoints/*")) or driver.poll() is not None, SECONDS)
+        saved = (tmp_path / "a" / "checkpoints").glob
+        assert wait_until(lambda: list(saved("*/manifest.json")) or driver.poll() is not None, SECONDS)
         started = [pid for pid in processes_of(f"{PREFIX}{driver.pid}-") if pid != driver.pid]
         assert len(started) >= 4  # gcs_server, raylet, actors
         assert list((tmp_path / "a" / "ray").glob("session_*/logs/raylet.out"))
@@ -172,6 +166,105 @@ def processes_of(part: str) -> list[int]:
         if part.encode() in text:
             found.append(int(path.name))
     return found
+
+
+ASYNCHRONOUS = """
+import json, os, signal
+import adalook as al
+from tests.learning.small import BREAKOUT, small_config
+
+if __name__ == "__main__":
+    agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=al.Ray(2, asynchronous=True, calls_in_flight=3))
+    rounds, in_flight, said = [], set(), {}
+    for done in agent.rounds():
+        acting = agent.trainer.acting
+        rounds.append((len(done.decisions), len(done.updates), done.staleness))
+        in_flight |= {len(calls) for calls in acting._calls}
+        if agent.step == 200:
+            os.kill(acting._hosts.process_ids[1], signal.SIGKILL)
+        if agent.step >= 400:
+            break
+    said = {"rounds": rounds, "in flight": sorted(in_flight), "lost": acting.lost, "step": agent.step}
+    agent.forget_training()
+    print(json.dumps(said))
+"""
+
+
+@pytest.mark.slow
+def test_asynchronous_actors_are_bounded_and_say_how_stale_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    said = json.loads(output_of(ASYNCHRONOUS, tmp_path).splitlines()[-1])
+    decisions, updates, staleness = zip(*said["rounds"], strict=True)
+    assert set(decisions) == {2}  # each reply is a round of its own
+    assert said["step"] == 400
+    assert sum(updates) == sum(1 for step in range(1, 401) if step > 100)  # as many as in one process, whoever is late
+    assert max(said["in flight"]) <= 3
+    assert said["lost"] == 1
+    assert min(staleness) == 0
+    # An answer was asked for at most three of its actor's rounds ago; between those the other may have made some more.
+    assert 0 < max(staleness) < 100
+
+
+SHORT = """
+import os, sys
+import numpy as np
+import adalook as al
+from adalook.engines import session
+from tests.learning.small import BREAKOUT, small_config
+from tests.learning.engines.hoarding import Hoarding
+
+if __name__ == "__main__":
+    session.OBJECT_STORE_BYTES = 80 * 2**20
+    fault, place = sys.argv[1:]
+    env = Hoarding("Breakout", os.getpid()) if fault == "memory" else BREAKOUT
+    agent = al.QLDQN(env, small_config(), seed=3, engine=al.Ray(2))
+    kept = []
+    try:
+        for done in agent.rounds():
+            if done.step == 120:
+                agent.save(place)
+            if done.step >= 120 and fault == "store":
+                kept.append(agent.trainer.acting._hosts.publish(np.ones(10 * 2**20, np.uint8)))
+            if done.step >= 4000:
+                break
+    except al.AdalookError as error:
+        print(error)
+    agent.forget_training()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        ("store", "the object store of Ray is full: got Local disk is full. The last checkpoint"),
+        ("memory", "actor . died 4 times in a row: got it was out of memory. Go on from the last checkpoint"),
+    ],
+)
+def test_training_that_runs_short_ends_with_one_line_and_its_checkpoint(fault: str, line: str, tmp_path: Path) -> None:
+    """Real shortages: the store is filled up, the simulator takes more and more memory in the actors."""
+    pytest.importorskip("ray")
+    said = output_of(SHORT, tmp_path, fault, str(tmp_path / "run"), env=short_of(fault)).splitlines()
+    assert len(said) == 1
+    assert re.match(line, said[0])
+    env = Hoarding("Breakout", 0) if fault == "memory" else BREAKOUT
+    assert al.QLDQN.load(tmp_path / "run", env).step == 120
+
+
+def output_of(script: str, place: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
+    """What a script says, which must end well."""
+    path = place / "script.py"
+    path.write_text(script)
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=(os.environ if env is None else env) | {"PYTHONPATH": paths},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 # ---- several machines

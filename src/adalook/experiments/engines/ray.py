@@ -37,6 +37,8 @@ class RayEngine:
         check_ray(self.address, PURPOSE)
         with ray_session(self.address, self.workers or available_cores()) as ray:
             cores = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            for job in jobs:
+                check_room(job.name, resources_of(job), ray.nodes())
             remote = ray.remote(max_retries=2)(run_checked)
             here, waiting = fingerprint(), list(reversed(jobs))
             running: dict[Any, str] = {}
@@ -57,6 +59,18 @@ def resources_of(job: Job) -> dict[str, float]:
     """Return what Ray is to set aside for a job: its `resources`, such as {"num_cpus": 2}, or one core."""
     wanted: dict[str, float] = getattr(job, "resources", None) or {"num_cpus": 1}
     return dict(wanted)
+
+
+def check_room(job: str, wanted: dict[str, float], nodes: Sequence[dict[str, Any]]) -> None:
+    """Raise `EngineError` if no machine is large enough for a job: Ray would wait for one for ever."""
+    cores = max((node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]), default=0.0)
+    if wanted.get("num_cpus", 0.0) > cores:
+        raise EngineError(
+            f"no machine of the Ray cluster has room for job {job}",
+            expected=f"{wanted['num_cpus']:g} cores",
+            got=f"{cores:g}",
+            remedy="add a larger machine, or more --workers where Ray is started here",
+        )
 
 
 def fingerprint() -> dict[str, str]:

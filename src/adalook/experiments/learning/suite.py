@@ -239,6 +239,14 @@ class TrainingJob:
         """Its name among the runs of a suite."""
         return f"{self.game.name}--{self.agent}--{self.seed}"
 
+    @property
+    def resources(self) -> dict[str, float]:
+        """What a cluster sets aside for it: a core for each thread that computes."""
+        if self.agent == RANDOM:
+            return {"num_cpus": 1}
+        config = AGENTS[self.agent].config(self.suite)
+        return {"num_cpus": config.threads + config.overlap}
+
     def run(self) -> JobResult:
         """Train, judge, and write down what happened."""
         from adalook.experiments.learning.training import run_training_job
