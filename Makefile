@@ -39,8 +39,8 @@ lint: .venv/ready  ## style, types, who may import whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-certify: .venv/ready  ## every way of Auto on 10,000 random models each, against exact rationals
-	ADALOOK_CERTIFY_MODELS=10000 $(BIN)/python -m pytest -q tests/planning/test_certificate.py -k whichever_way
+certify: .venv/ready  ## every solver of Auto on 10,000 random models each, against exact rationals
+	ADALOOK_CERTIFY_MODELS=10000 $(BIN)/python -m pytest -q tests/planning/test_certificate.py -k whichever_solver
 
 docs: .venv/ready  ## build the documentation into build/site; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . build/site

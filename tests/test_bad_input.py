@@ -309,7 +309,7 @@ METHODS = {
     "row of a state that is not there": (lambda: MAZE.transition_row(-1, 0), "state is out of range"),
     "row of an action in words": (lambda: MAZE.transition_row(0, 0.5), "action is wrong"),
     "lift of text": (lambda: al.aggregate(MAZE, PRIOR.astype(int))[1](["x"]), "lift: values"),
-    "a way as an array": (lambda: al.Auto(PRIOR), "Auto knows no way"),
+    "a solver as an array": (lambda: al.Auto(PRIOR), "Auto knows no solver"),
     "keep states in words": (lambda: al.solve(MAZE, keep_states="no"), "keep_states is wrong: expected True or False"),
     "policy too short": (lambda: al.solve(MAZE, initial_policy=[0, 1]), "initial_policy"),
     "policy as floats": (lambda: al.solve(MAZE, initial_policy=PRIOR), "initial_policy"),

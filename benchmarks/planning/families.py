@@ -295,3 +295,160 @@ def transient(num_states: int, classes: int, discount: float) -> al.MDP:
     chances = rng.dirichlet(np.ones(4), size=(num_states, 3))
     rewards = rng.standard_normal((num_states, 3))
     return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), num_states, 3, discount)
+
+
+def _listed(rewards: Array, successors: Array, chances: Array, discount: float) -> al.MDP:
+    """The model of rewards (S, A), and of successors and their chances (S, A, k)."""
+    return al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), *rewards.shape, discount)
+
+
+def torus(side: int, discount: float) -> al.MDP:
+    """A walk on a torus, four slippery moves and random rewards: local, without borders, absorbing nowhere."""
+    rng = np.random.default_rng(0)
+    x, y = np.divmod(np.arange(side * side), side)
+    ring = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    near = np.stack([(x + dx) % side * side + (y + dy) % side for dx, dy in ring], axis=1)
+    successors = np.stack([near[:, [a, (a + 1) % 4, (a + 3) % 4]] for a in range(4)], axis=1)
+    chances = np.broadcast_to([0.8, 0.1, 0.1], successors.shape)
+    return _listed(np.repeat(rng.standard_normal((side * side, 1)), 4, 1), successors, chances, discount)
+
+
+def windy(side: int, discount: float) -> al.MDP:
+    """A grid in which gusts carry one sideways, harder in its middle; the goal pays and is left for the first row."""
+    x, y = np.divmod(np.arange(side * side), side)
+    gust = 1 + (np.abs(x - side / 2) < side / 6)
+    moves = [(1, 0), (-1, 0), (0, 1), (0, -1)]
+
+    def cell(a: Array, b: Array) -> Array:
+        return np.clip(a, 0, side - 1) * side + np.clip(b, 0, side - 1)
+
+    calm = np.stack([cell(x + dx, y + dy) for dx, dy in moves], axis=1)
+    blown = np.stack([cell(x + dx, y + dy - gust) for dx, dy in moves], axis=1)
+    goal = (side - side // 4) * side + side // 2
+    calm[goal], blown[goal] = np.arange(4) * side // 4, np.arange(4) * side // 4
+    rewards = np.full((side * side, 4), -0.01)
+    rewards[goal] = 1.0
+    successors = np.stack([calm, blown], axis=2)
+    return _listed(rewards, successors, np.broadcast_to([0.6, 0.4], successors.shape), discount)
+
+
+def repair(machines: int, levels: int, discount: float) -> al.MDP:
+    """Several machines that wear out on their own; each step one of them, or none, is repaired."""
+    n = levels**machines
+    state = np.stack(np.unravel_index(np.arange(n), (levels,) * machines), axis=1)
+    after = np.repeat(state[:, None, :], machines + 1, axis=1)
+    for machine in range(machines):
+        after[:, machine, machine] = 0
+    wear = np.array(np.unravel_index(np.arange(2**machines), (2,) * machines)).T
+    worn = np.minimum(after[:, :, None, :] + wear, levels - 1)
+    successors = np.ravel_multi_index(tuple(np.moveaxis(worn, 3, 0)), (levels,) * machines)
+    chances = np.broadcast_to(np.where(wear, 0.2, 0.8).prod(axis=1), successors.shape)
+    price = np.array([*[1.5] * machines, 0.0])
+    return _listed(-((after / (levels - 1)) ** 2).sum(axis=2) - price, successors, chances, discount)
+
+
+def branching(depth: int, discount: float) -> al.MDP:
+    """A binary tree to climb, whose leaves pay and lead back to the root: long cycles through few states."""
+    n = 2 ** (depth + 1) - 1
+    rng = np.random.default_rng(0)
+    s = np.arange(n)
+    leaf = 2 * s + 1 >= n
+    left, right = np.where(leaf, 0, 2 * s + 1), np.where(leaf, 0, 2 * s + 2)
+    successors = np.stack([np.stack([left, right], 1), np.stack([right, left], 1)], axis=1)
+    rewards = np.where(leaf, rng.exponential(size=n), 0.0)
+    chances = np.broadcast_to([0.75, 0.25], successors.shape)
+    return _listed(np.repeat(rewards[:, None], 2, 1), successors, chances, discount)
+
+
+def project(num_states: int, discount: float) -> al.MDP:
+    """A project whose random steps lead ahead, as in an acyclic graph; every step may fail, and all begins anew."""
+    rng = np.random.default_rng(0)
+    ahead = np.arange(num_states)[:, None, None] + rng.geometric(20 / num_states, size=(num_states, 3, 3))
+    successors = np.concatenate([np.where(ahead < num_states, ahead, 0), np.zeros((num_states, 3, 1), int)], axis=2)
+    chances = np.concatenate(
+        [0.98 * rng.dirichlet(np.ones(3), size=(num_states, 3)), np.full((num_states, 3, 1), 0.02)], axis=2
+    )
+    return _listed(rng.standard_normal((num_states, 3)), successors, chances, discount)
+
+
+def schedule(period: int, modes: int, discount: float) -> al.MDP:
+    """A timetable that comes round after `period` steps, with a mode to choose at each: one long cycle."""
+    rng = np.random.default_rng(0)
+    time, mode = np.divmod(np.arange(period * modes), modes)
+    wanted = np.arange(3)
+    target = (mode[:, None] + wanted - 1) % modes
+    later = ((time + 1) % period)[:, None] * modes
+    successors = np.stack([later + target, np.broadcast_to(later + mode[:, None], target.shape)], axis=2)
+    gain = rng.standard_normal(period * modes)
+    rewards = gain[:, None] - 0.2 * np.abs(wanted - 1)
+    return _listed(rewards, successors, np.broadcast_to([0.9, 0.1], successors.shape), discount)
+
+
+def two_scales(clusters: int, size: int, discount: float) -> al.MDP:
+    """Clusters of states that mix at once, on a ring that is left for the next cluster once in a thousand steps."""
+    rng = np.random.default_rng(0)
+    n = clusters * size
+    cluster = np.arange(n)[:, None, None] // size
+    within = cluster * size + rng.integers(size, size=(n, 3, 4))
+    other = (cluster + rng.choice([-1, 1], size=(n, 3, 1))) % clusters * size + rng.integers(size, size=(n, 3, 1))
+    chances = np.concatenate([0.999 * rng.dirichlet(np.ones(4), size=(n, 3)), np.full((n, 3, 1), 0.001)], axis=2)
+    level = np.repeat(rng.standard_normal(clusters), size)
+    rewards = level[:, None] + rng.standard_normal((n, 3))
+    return _listed(rewards, np.concatenate([within, other], axis=2), chances, discount)
+
+
+def star(arms: int, length: int, discount: float) -> al.MDP:
+    """A hub from which arms are walked along and back, with a prize at the end of each: all roads cross one state."""
+    rng = np.random.default_rng(0)
+    n = 1 + arms * length
+    s = np.arange(1, n)
+    place = (s - 1) % length
+    out = np.where(place == length - 1, 0, s + 1)
+    back = np.where(place == 0, 0, s - 1)
+    successors = np.zeros((n, 2, 2), int)
+    successors[1:, 0], successors[1:, 1] = np.stack([out, back], 1), np.stack([back, out], 1)
+    first = 1 + length * rng.integers(arms, size=(2, 2))
+    successors[0] = first
+    chances = np.broadcast_to([0.9, 0.1], successors.shape)
+    rewards = np.zeros((n, 2))
+    rewards[length::length, 0] = rng.exponential(10.0, size=arms)
+    return _listed(rewards, successors, chances, discount)
+
+
+def bandits(arms: int, levels: int, discount: float) -> al.MDP:
+    """Restless bandits: one of several chains is pulled and pays by its level, the others drift."""
+    n = levels**arms
+    rng = np.random.default_rng(0)
+    state = np.stack(np.unravel_index(np.arange(n), (levels,) * arms), axis=1)
+    pay = np.sort(rng.random((arms, levels)), axis=1)
+    rewards = np.stack([pay[arm][state[:, arm]] for arm in range(arms)], axis=1)
+    step = np.array(np.unravel_index(np.arange(2**arms), (2,) * arms)).T
+    successors, chances = [], []
+    for arm in range(arms):
+        down = np.arange(arms) == arm
+        moved = np.clip(state[:, None, :] + np.where(down, -step, step), 0, levels - 1)
+        successors.append(np.ravel_multi_index(tuple(np.moveaxis(moved, 2, 0)), (levels,) * arms))
+        odds = np.where(down, 0.4, 0.1)
+        chances.append(np.broadcast_to(np.where(step, odds, 1.0 - odds).prod(axis=1), (n, 2**arms)))
+    return _listed(rewards, np.stack(successors, 1), np.stack(chances, 1), discount)
+
+
+def rooms(num_rooms: int, side: int, discount: float) -> al.MDP:
+    """Slippery rooms in a row, joined by doors that open one way only: one strongly connected part after another."""
+    cells = side * side
+    n = num_rooms * cells
+    rng = np.random.default_rng(0)
+    room, (x, y) = np.arange(n) // cells, np.divmod(np.arange(n) % cells, side)
+    ring = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+    near = np.stack(
+        [room * cells + np.clip(x + dx, 0, side - 1) * side + np.clip(y + dy, 0, side - 1) for dx, dy in ring], axis=1
+    )
+    door = (x == side - 1) & (y == side // 2) & (room < num_rooms - 1)
+    near[door, 0] = ((room + 1) * cells + side // 2)[door]
+    successors = np.stack([near[:, [a, (a + 1) % 4, (a + 3) % 4]] for a in range(4)], axis=1)
+    place = rng.permutation(n)  # numbered at random
+    rank = np.argsort(place)
+    rewards = -rng.random(n) - 1.0
+    rewards[-cells:] = 0.0
+    chances = np.broadcast_to([0.8, 0.1, 0.1], successors.shape)
+    return _listed(np.repeat(rewards[rank, None], 4, 1), place[successors[rank]], chances, discount)

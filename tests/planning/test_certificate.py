@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import adalook as al
-from adalook.planning.rules.auto import KNOWN_WAYS
+from adalook.planning.rules.auto import KNOWN_SOLVERS
 from tests.exact import ExactMDP, random_mdp
 
 BATCHES = 20
@@ -67,21 +67,21 @@ def test_no_violation(batch):
     assert found == []
 
 
-@pytest.mark.parametrize("way", KNOWN_WAYS)
-def test_no_violation_whichever_way_is_taken(way):
-    """Each way of Auto forced in turn; `make certify` takes 10,000 models per way instead of a slice of them."""
+@pytest.mark.parametrize("solver", KNOWN_SOLVERS)
+def test_no_violation_whichever_solver_is_taken(solver):
+    """Each solver of Auto forced in turn; `make certify` takes 10,000 models for each instead of a slice of them."""
     rng = np.random.default_rng(11)
     found, solvers = [], set()
     for _ in range(int(os.environ.get("ADALOOK_CERTIFY_MODELS", SLICE))):
         mdp = random_mdp(rng, int(rng.integers(1, 5)), int(rng.integers(1, 4)), float(rng.choice([0.3, 0.9, 0.999])))
         exact = ExactMDP(mdp)
         tolerance = 10.0 ** rng.integers(-9, 1) * mdp.largest_reward
-        sol = al.solve(mdp, al.Auto(way), tolerance=tolerance, max_iterations=int(rng.choice([1, 2, 3, 2_000])))
+        sol = al.solve(mdp, al.Auto(solver), tolerance=tolerance, max_iterations=int(rng.choice([1, 2, 3, 2_000])))
         best = exact.solve([int(a) for a in sol.policy])
         found += violations(mdp, exact, best, sol.lower, sol.upper, sol.policy, sol.policy_loss)
         solvers |= set(sol.solvers)
     assert found == []
-    assert any(name.endswith(way) for name in solvers)
+    assert any(name.endswith(solver) for name in solvers)
 
 
 def test_a_long_row_does_not_loosen_it():

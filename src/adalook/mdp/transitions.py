@@ -17,6 +17,7 @@ expectation of a shared row is computed once per backup, and lookahead does not 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,27 +318,32 @@ def _shared_row_users(codes: IntArray, num_shared: int, states: IntArray) -> int
     return count
 
 
+LEAST_NEWS = 0.8
+"""Share of the new states of the second step that the third one finds at least, unless few are left."""
+
+
 def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 16, most: int = 32) -> float:
     """Return the mean size of the three-step neighbourhood over that of one step, from states spread evenly.
 
-    Sizes beyond about `most` times are not told apart.
+    Sizes beyond about `most` times are not told apart. Infinite where the third step finds fewer new states than the
+    second: there are hardly any left, as in a small part of a model that mixes at once.
     """
     roots = np.arange(0, len(codes), max(1, len(codes) // sample))
-    near, far = _neighbourhoods(codes, rows.indptr, rows.indices, rows.num_shared, roots, most)
-    return float(far / near)
+    near, middle, far = _neighbourhoods(codes, rows.indptr, rows.indices, rows.num_shared, roots, most)
+    return float(far / near) if far - middle >= LEAST_NEWS * (middle - near) else math.inf
 
 
 @compiled
 def _neighbourhoods(
     codes: IntArray, indptr: IntArray, indices: IntArray, num_shared: int, roots: IntArray, most: int
-) -> tuple[int, int]:
-    """Count the states within one and within three steps of each root, shared rows not followed: (sum, sum).
+) -> tuple[int, int, int]:
+    """Count the states within one, two and three steps of each root, shared rows not followed: sums of each.
 
-    The second is not counted beyond `most` times the first, which bounds the work on random graphs.
+    The latter are not counted beyond `most` times the first, which bounds the work on random graphs.
     """
     stamp = np.zeros(codes.shape[0], np.int64)
     queue = np.empty(codes.shape[0], np.int64)
-    near = far = 0
+    near = middle = far = 0
     for i in range(len(roots)):
         queue[0] = roots[i]
         stamp[roots[i]] = i + 1
@@ -364,5 +370,7 @@ def _neighbourhoods(
             if step == 0:
                 first = tail
                 near += tail
+            elif step == 1:
+                middle += tail
         far += tail
-    return near, far
+    return near, middle, far

@@ -275,6 +275,8 @@ class _Loop:
         self.last: PassOutcome | None = None
         self.best: Candidate | None = None
         self.best_loss = math.inf
+        self.certificate: Certificate | None = None
+        """Of the last pass, if that was good enough."""
         self.answer = Answer()
         self.seen: set[int] = set()
         self.fallback = False
@@ -312,7 +314,8 @@ class _Loop:
         self.last = PassOutcome(first.residual, changed, loss)
         self.values, self.policy = step.values, step.actions
         iteration = self._record(evaluation, step, searched, changed, loss)
-        if loss <= self.tolerance and self._certificate().policy_loss <= self.tolerance:
+        self.certificate = self._certificate() if loss <= self.tolerance else None
+        if self.certificate is not None and self.certificate.policy_loss <= self.tolerance:
             self.done = Status.CONVERGED
         elif self.evaluator.finished(evaluation, self.last):
             self._refine()
@@ -456,7 +459,8 @@ class _Loop:
         """Certify the best policy so far."""
         best = self.candidate
         began = perf_counter()
-        certificate, values, policy = self._certificate(), best.values, best.policy
+        known = self.certificate if status is Status.CONVERGED and self.refined is None else None
+        certificate, values, policy = known or self._certificate(), best.values, best.policy
         refined = self.refined
         if refined is not None and refined.certificate.policy_loss < certificate.policy_loss:
             good = certificate.high - certificate.low <= GOOD_VALUES * best.residual.size

@@ -29,6 +29,10 @@ LONG_ROWS = 64
 """Models with more entries than this per (state, action) are not looked at: so dense a graph is hardly acyclic."""
 
 
+PARTS = 8
+"""After each of so many parts of a model it is looked whether every state has been reached."""
+
+
 class Peeled(NamedTuple):
     """A model split into the states that no cycle leads to, and the rest."""
 
@@ -86,23 +90,27 @@ def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntA
 
 @compiled
 def _all_reached(model: ModelArrays, reached: BoolArray) -> bool:
-    """Return whether another state leads to every state, shared rows aside; on random graphs that shows soon."""
+    """Return whether another state leads to every state, shared rows aside; on random graphs that shows soon.
+
+    States are marked without asking whether they are already, which a processor could not guess; what is left is
+    counted after every part of the model.
+    """
     num_states, num_actions = model.codes.shape
-    left = num_states
-    for s in range(index(num_states)):
-        for a in range(index(num_actions)):
-            code = model.codes[s, a]
-            if is_deterministic(code):
-                if index(code) != s and not reached[index(code)]:
-                    reached[index(code)] = True
-                    left -= 1
-            elif code != NOT_OFFERED and row_of(code) >= model.num_shared:
-                row = index(row_of(code))
-                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
-                    successor = index(model.indices[k])
-                    if successor != s and not reached[successor]:
-                        reached[successor] = True
-                        left -= 1
+    part = max(1, num_states // PARTS)
+    for first in range(0, num_states, part):
+        for s in range(index(first), index(min(first + part, num_states))):
+            for a in range(index(num_actions)):
+                code = model.codes[s, a]
+                if is_deterministic(code):
+                    reached[index(code)] |= index(code) != s
+                elif code != NOT_OFFERED and row_of(code) >= model.num_shared:
+                    row = index(row_of(code))
+                    for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                        successor = index(model.indices[k])
+                        reached[successor] |= successor != s
+        left = 0
+        for s in range(index(num_states)):
+            left += not reached[s]
         if left == 0:
             return True
     return False

@@ -28,15 +28,14 @@ REFINEMENTS = 2
 
 def bandwidths(rows: PolicyRows) -> tuple[int, int]:
     """Return how far a policy's moves lead to smaller and to larger numbers of states."""
-    lower, upper = _bandwidths(rows.code, rows.indptr, rows.indices)
-    return int(lower), int(upper)
+    lower, upper = _bandwidths(rows.code.reshape(-1, 1), rows.indptr, rows.indices)
+    return lower, upper
 
 
 def widest_bandwidths(mdp: MDP) -> tuple[int, int]:
     """Return the same over all moves of a model: no policy has a wider band."""
-    model = mdp.arrays
-    widths = [_bandwidths(model.codes[:, action], model.indptr, model.indices) for action in range(mdp.num_actions)]
-    return max(lower for lower, _ in widths), max(upper for _, upper in widths)
+    lower, upper = _bandwidths(mdp.codes, mdp.rows.indptr, mdp.rows.indices)
+    return lower, upper
 
 
 def solve_banded(rows: PolicyRows, lower: int, upper: int) -> FloatArray:
@@ -57,19 +56,21 @@ def solve_banded(rows: PolicyRows, lower: int, upper: int) -> FloatArray:
 
 
 @compiled
-def _bandwidths(code: IntArray, indptr: IntArray, indices: IntArray) -> tuple[int, int]:
-    """Return the largest s − s' and s' − s over all moves s -> s'; successors ascend within a row."""
+def _bandwidths(codes: IntArray, indptr: IntArray, indices: IntArray) -> tuple[int, int]:
+    """Return the largest s − s' and s' − s over all moves s -> s' of codes (S, A); successors ascend within a row."""
     lower = upper = 0
-    for s in range(len(code)):
-        if code[s] == NOT_OFFERED:
-            continue
-        if is_deterministic(code[s]):
-            first = last = code[s]
-        else:
-            row = row_of(code[s])
-            first, last = indices[indptr[row]], indices[indptr[row + 1] - 1]
-        lower = max(lower, s - first)
-        upper = max(upper, last - s)
+    for s in range(codes.shape[0]):
+        for a in range(index(codes.shape[1])):
+            code = codes[s, a]
+            if is_deterministic(code):
+                first, last = code, code
+            elif code != NOT_OFFERED:
+                row = index(row_of(code))
+                first, last = indices[index(indptr[row])], indices[index(indptr[row + index(1)]) - index(1)]
+            else:
+                continue
+            lower = max(lower, s - first)
+            upper = max(upper, last - s)
     return lower, upper
 
 

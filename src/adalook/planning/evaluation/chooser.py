@@ -32,6 +32,7 @@ from adalook.planning.evaluation import (
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep, sweep_relaxed
+from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import backup
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ COARSE_STATES = 500
 """Smaller models are swept, or factorised, before that pays."""
 EXACT_ERROR = 1e-8
 """Exact values are good enough to certify such a loss, whatever the tolerance, or as good as rounding allows."""
-SWEEP_ENTRY_COST = 2.0
-"""Nanoseconds per stored probability of a sweep."""
 PAIR_COST, ENTRY_COST = 1.5, 1.2
-"""Nanoseconds of a backup per (state, action) and per stored probability."""
+"""Nanoseconds of a backup per (state, action) and per stored probability …"""
+LONG_ROW, LONG_ROW_ENTRY_COST = 16, 0.4
+"""… of which long rows take fewer."""
 
-WAYS = (
+SOLVERS = (
     functional.NAME,
     acyclic.NAME,
     in_place.NAME,
@@ -66,9 +67,10 @@ WAYS = (
     aggregation.NAME,
 )
 """What Auto chooses from; each can be asked for. Where one does not apply to a model, Auto goes on by sweeps."""
-DIRECT_WAYS = (banded.NAME, lu.NAME, krylov.NAME)
+DIRECT_SOLVERS = (banded.NAME, lu.NAME, krylov.NAME)
 """Exact evaluation of a policy that was improved in place before."""
-IN_PLACE, DIRECT = "in place", "direct"
+IN_PLACE, SWEEPS, DIRECT = "in place", "sweeps", "direct"
+AS_ASKED = "as asked for"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
 CHEAP_SHARE = 0.04
@@ -81,16 +83,16 @@ CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 60.0, 3e6
 """Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
-FIRST_BACKUPS = 25
-"""Work in place, in backups, before its rate is judged."""
-TRIAL_PASSES, TRIAL_SHARE = 4, 0.5
-"""Sweeps are tried on a local model for so many passes, and for this share of what was spent in place."""
-LOCAL_ROUNDS = 3
-"""Rounds on a local model in which only the race between iteration in place and factorisations decides about these."""
+FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
+"""Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
+COMPARED_SWEEPS, CLEARLY = 6, 2.0
+"""Sweeps at once and in place are compared by so many of each, twice; one must be so much faster to take over."""
+SETTLED = 32
+"""They are not compared while more than a share 1/SETTLED of the actions change."""
 FAIR_SHARE = 0.5
-"""Iteration in place is not given up before it has cost so much of what factorisations are predicted to cost."""
+"""A solver is not given up before it has cost so much of what another is predicted to cost."""
 SWITCH_FACTOR = 1.5
-"""A way gives way to one that is predicted to be so much faster."""
+"""A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
 SLOW_SWEEPS = 2_000
 """Beyond this many predicted sweeps Krylov is tried."""
@@ -118,11 +120,15 @@ class ExactEvaluation:
         self._fill = 0
         """Stored numbers of the last sparse factorisation."""
         self._lu_pays = False
-        self._may_factorise = True
+        """Whether policies are factorised from now on."""
         self._coarse_sweeps, self._coarse_rate = COARSE_SWEEPS, COARSE_RATE
         self._coarse_chances = COARSE_CHANCES if mdp.num_states >= COARSE_STATES else 0
         self._stays = True
         """Whether some moves stay in place, so that sweeps are over-relaxed."""
+
+    @cached_property
+    def _costs(self) -> Costs:
+        return Costs(self.mdp)
 
     @cached_property
     def _entries(self) -> int:
@@ -155,8 +161,16 @@ class ExactEvaluation:
         size = self.mdp.largest_reward + 2.0 * float(np.abs(values).max())
         return self.mdp.rounding_terms * 2.0**-53 * size
 
-    def _iterate(self, policy: IntArray, start: FloatArray, span_tol: float) -> PolicyEvaluation:
-        """Sweep, unless the measured rate says that a direct or a Krylov solve is cheaper."""
+    def _iterate(
+        self,
+        policy: IntArray,
+        start: FloatArray,
+        span_tol: float,
+        most: float = MAX_EXACT_SWEEPS,
+        *,
+        may_factorise: bool = True,
+    ) -> PolicyEvaluation:
+        """Sweep at most about `most` times, unless the measured rate says that a direct or Krylov solve is cheaper."""
         n, rows, done = self.mdp.num_states, PolicyRows.of(self.mdp, policy), [sweeps.NAME]
         if self._lu_pays:
             return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
@@ -165,7 +179,7 @@ class ExactEvaluation:
         relax = self._relaxation(rows)
         values, count, reached, rate = self._sweep(rows, start, FIRST_SWEEPS, span_tol, relax)
         krylov_tried, corrected = False, math.inf
-        while reached > span_tol and count < MAX_EXACT_SWEEPS:
+        while reached > span_tol and count < most:
             left = _sweeps_left(reached, span_tol, rate)
             slow = left > self._coarse_sweeps and rate > self._coarse_rate
             if slow and self._coarse_chances and corrected > 0.0:
@@ -180,18 +194,19 @@ class ExactEvaluation:
                 else:
                     corrected = 0.0
                     self._coarse_chances -= 1
-            if self._may_factorise and self._lu_beats(left, rows):
+            if may_factorise and self._lu_beats(left, rows):
                 self._lu_pays = True
                 solver = ", then ".join([*done, lu.NAME])
                 return PolicyEvaluation(self._factorise(rows), policy, solver, (count + 1) * n, exact=True)
-            if left > SLOW_SWEEPS and not krylov_tried:
+            if min(left, most) > SLOW_SWEEPS and not krylov_tried:
                 krylov_tried = True
-                better, products = krylov.solve_by_bicgstab(rows, values, span_tol)
+                steps = int(min(krylov.MAX_STEPS, most / 2))
+                better, products = krylov.solve_by_bicgstab(rows, values, span_tol, steps)
                 count += products
                 if better is not None:
                     values = better
                     done.append(krylov.NAME)
-            more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000))
+            more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000, max(1.0, most - count)))
             previous = reached
             values, made, reached, rate = self._sweep(rows, values, more, span_tol, relax)
             count += made
@@ -228,7 +243,7 @@ class ExactEvaluation:
 
     def _lu_beats(self, sweeps_left: float, rows: PolicyRows) -> bool:
         """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
-        gain = sweeps_left * self._entries * SWEEP_ENTRY_COST
+        gain = sweeps_left * self._costs.sweep
         if self._bandwidth is None:
             if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding the bandwidth costs about as much
                 return False
@@ -237,67 +252,64 @@ class ExactEvaluation:
 
 
 class AdaptiveEvaluation(ExactEvaluation):
-    """Chooses before every pass the way to go on that is predicted to cost least; see the module.
+    """Chooses before every pass the solver that is predicted to cost least until the end; see the module.
 
-    Functional graphs are evaluated by pointers, acyclic models in one backward pass. Elsewhere there is a choice
-    between partial evaluation (in place on local models, by sweeps with eliminating backups on others) and exact
-    evaluation by a factorisation, of a policy that is improved in place before.
+    Functional graphs are evaluated by pointers, acyclic models in one backward pass. Elsewhere there is a contest
+    between partial evaluation, in place or by sweeps with eliminating backups, and exact evaluation by a factorisation
+    of a policy that is improved in place before.
     """
 
-    def __init__(self, mdp: MDP, tolerance: float, *, way: str | None = None) -> None:
+    def __init__(self, mdp: MDP, tolerance: float, *, solver: str | None = None) -> None:
         super().__init__(mdp, tolerance)
-        self._way = way
+        self._solver = solver
         self._partial = tolerance > 0.0
         """Whether anything but exact evaluation still makes progress."""
-        self._pointers = way == functional.NAME or (way is None and functional.suits(mdp))
+        self._pointers = solver == functional.NAME or (solver is None and functional.suits(mdp))
         self._eliminating: elimination.EliminatingBackups | None = None
         self._rounds = 0
+        self._unsettled = mdp.num_states
+        """States whose action changed in the last round of improvement."""
+        self._direct_due = 0.0
+        """Costs at which the price of a factorisation is found out again."""
         self._milestone = (math.inf, 0)
         """The loss when it last fell by a tenth, and the rounds it had taken."""
-        self._direct = 0.0
-        """Predicted nanoseconds of a factorisation."""
-        self._trial = SweepTrial(tolerance)
-        if way == aggregation.NAME:
+        if solver == aggregation.NAME:
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
     @cached_property
     def _local(self) -> bool:
         """Whether to iterate in place: what is never asked on functional graphs need not be known."""
-        return self._way == in_place.NAME or (self._way is None and in_place.is_local(self.mdp))
+        return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
 
     @cached_property
-    def _race(self) -> Race:
-        return Race(self.mdp, self.tolerance)
+    def _contest(self) -> Contest:
+        return Contest(self._costs, self.tolerance, self.mdp.discount)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
-        """Take the way that is predicted to cost least."""
+        """Take the solver that is predicted to cost least."""
         self._partial = self._partial and not (last and self._stalled(last))
         if not self._partial:
-            self._may_factorise = True  # the race is over
             return super().evaluate(policy, values, last)
         self._rounds += 1
         if self._pointers:
             solved = self._functional.solve(policy)
             if solved is not None:
                 return PolicyEvaluation(solved, policy, functional.NAME, len(policy), exact=True)
-        if last is None and self._way in (None, acyclic.NAME):
+        if last is None and self._solver in (None, acyclic.NAME):
             solution = self._backward_pass(policy)
             if solution is not None:
                 return solution
-        too_wide = (
-            self._way == banded.NAME
-            and self._banded_cost(banded.bandwidths(PolicyRows.of(self.mdp, policy))) == math.inf
-        )
-        if self._way in DIRECT_WAYS and not too_wide:
-            return self._direct_pass(policy, values, "as asked for")
-        if self._local and not self._trial.won(last):
-            return self._local_pass(policy, values, last)
-        return self._sweeps_pass(policy, values, last)
+        if self._solver is None:
+            return self._cheapest_pass(policy, values, last)
+        if self._solver == in_place.NAME:
+            return self._in_place_pass(policy, values, last, AS_ASKED)
+        if self._solver in DIRECT_SOLVERS and (self._solver != banded.NAME or self._narrow(policy)):
+            return self._direct_pass(policy, values, AS_ASKED)
+        return self._sweeps_pass(policy, values, last, math.inf, "")
 
-    def _too_wide(self, policy: IntArray) -> bool:
-        """Return whether banded elimination is asked for, of a band that is too wide to be stored."""
-        rows = PolicyRows.of(self.mdp, policy)
-        return self._way == banded.NAME and self._banded_cost(banded.bandwidths(rows)) == math.inf
+    def _narrow(self, policy: IntArray) -> bool:
+        """Return whether the band of a policy can be stored."""
+        return banded_cost(self.mdp.num_states, *banded.bandwidths(PolicyRows.of(self.mdp, policy))) < math.inf
 
     def _stalled(self, last: PassOutcome) -> bool:
         """Return whether only rounding is left, or the loss has not fallen by a tenth for many rounds."""
@@ -312,7 +324,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
         """Solve an acyclic model, its core first; None where there is no acyclic part worth it."""
-        peeled = acyclic.peel(self.mdp, 1.0 if self._way else acyclic.MAX_CORE)
+        peeled = acyclic.peel(self.mdp, 1.0 if self._solver else acyclic.MAX_CORE)
         if peeled is None:
             return None
         n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)
@@ -321,40 +333,80 @@ class AdaptiveEvaluation(ExactEvaluation):
             values[peeled.core], policy[peeled.core] = _solve_core(core, policy[peeled.core], 0.1 * self.tolerance)
         acyclic.back_up_in_order(self.mdp, peeled.order, values, policy)
         reason = f"no cycle leads to {len(peeled.order):,} of {n:,} states"
-        forecast = Forecast(self._race.backup_cost * 1e-9, reason)
+        forecast = Forecast(self._costs.backup * 1e-9, reason)
         return PolicyEvaluation(values, policy, acyclic.NAME, n, exact=False, backups=1, forecast=forecast)
 
-    def _sweeps_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+    def _cheapest_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+        """Go on by the solver that wins the contest."""
+        contest = self._contest
+        if contest.total >= self._direct_due:
+            contest.direct = self._direct_cost(policy)
+            self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
+        if last is None:
+            name, reason = contest.first(local=self._local)
+        else:
+            contest.judge(last)
+            if self._local and contest.comparison_due and SETTLED * self._unsettled <= self.mdp.num_states:
+                values = self._compare_sweeps(policy, values)
+            name, reason = contest.choose()
+        if name == DIRECT:
+            return self._direct_pass(policy, values, reason)
+        if name == IN_PLACE:
+            return self._in_place_pass(policy, values, last, reason)
+        return self._sweeps_pass(policy, values, last, contest.work_allowed(), reason if self._local else "")
+
+    def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
+        """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
+
+        What counts is the span of T_π v − v, half way and at the end: the first sweeps remove what either does.
+        """
+        rows, count = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS
+        relax, floor = self._relaxation(rows), self._span_floor(values)
+        first = self._sweep(rows, values, count, floor, relax)
+        swept = self._sweep(rows, first.values, count, floor, relax)
+        middle = in_place.sweep_in_place(self.mdp, policy, values, count)
+        ended = in_place.sweep_in_place(self.mdp, policy, middle, count)
+        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (middle, ended))
+        span_tol = self._span_for(self.tolerance)
+        at_once = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
+        in_turn = _sweeps_left(after, span_tol, _rate(before, after, count))
+        self._contest.compared(at_once * self._costs.sweep, in_turn * self._costs.sweep, 4 * count * self._costs.sweep)
+        return swept.values if at_once < in_turn else ended
+
+    def _sweeps_pass(
+        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, work: float, reason: str
+    ) -> PolicyEvaluation:
         """Sweep as often as the improvements to come are worth, then back up what may be the best."""
         if self._eliminating is None and elimination.pays(self.mdp):
             self._eliminating = elimination.EliminatingBackups(self.mdp)
-        self._may_factorise = not self._local or self._rounds > LOCAL_ROUNDS  # until then the race decides
-        evaluation = self._some_sweeps(policy, values, last)
+        evaluation = self._some_sweeps(policy, values, last, work / self._costs.sweep)
         if self._eliminating is None:
             last_backup, looked_at = backup(self.mdp, evaluation.values, policy), 1.0
         else:
             last_backup = self._eliminating.backup(evaluation.values, policy)
             looked_at = self._eliminating.pairs / self.mdp.num_pairs
-        self._trial.paid(evaluation.swept * self._race.state_cost + looked_at * self._race.backup_cost)
+        if self._local:
+            self._unsettled = kernels.count_different(last_backup.actions, policy)
+        count = evaluation.swept / self.mdp.num_states
+        self._contest.paid(SWEEPS, count * self._costs.sweep + looked_at * self._costs.backup)
+        if reason:
+            evaluation = evaluation._replace(forecast=Forecast(self._contest.predicted(SWEEPS) * 1e-9, reason))
         return evaluation._replace(last_backup=last_backup)
 
-    def _local_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
-        """Go on in place or by exact evaluation, whichever is predicted to end sooner."""
-        race, mdp = self._race, self.mdp
-        self._direct = math.inf if self._way else self._direct_cost(PolicyRows.of(mdp, policy))
-        way, reason = race.choose(self._direct, last)
-        if way == DIRECT:
-            return self._direct_pass(policy, values, reason)
-        if last is not None and self._way is None and self._trial.begins(last.policy_loss, race):
-            return self._sweeps_pass(policy, values, last)
+    def _in_place_pass(
+        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, reason: str
+    ) -> PolicyEvaluation:
+        """Improve and evaluate in place for as long as the contest allows."""
+        mdp, costs, contest = self.mdp, self._costs, self._contest
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
-        work = race.work_allowed()
+        work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
+        forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         result = in_place.iterate_in_place(
             mdp, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
         )
         self._rounds += result.rounds - 1
-        predicted = race.predicted(work)
-        race.paid(IN_PLACE, result.backups * race.backup_cost + result.swept * race.state_cost)
+        self._unsettled = result.unsettled
+        contest.paid(IN_PLACE, result.backups * costs.backup + result.swept * costs.state)
         return PolicyEvaluation(
             result.values,
             result.policy,
@@ -363,53 +415,52 @@ class AdaptiveEvaluation(ExactEvaluation):
             exact=False,
             backups=result.backups,
             last_backup=result.last_backup,
-            forecast=Forecast(predicted * 1e-9, reason),
+            forecast=forecast,
         )
 
     def _direct_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation:
         """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
-        race, mdp = self._race, self.mdp
-        rounds = max(1, min(MAX_IMPROVEMENTS, int(self._direct / (2.0 * race.backup_cost))))
+        contest, costs, mdp = self._contest, self._costs, self.mdp
+        rounds = max(1, min(MAX_IMPROVEMENTS, int(contest.direct / (2.0 * costs.backup))))
         policy, done = in_place.improve_in_place(mdp, values, policy, rounds)
         solved, solver = self._solve_directly(PolicyRows.of(mdp, policy), values)
-        cost = self._direct + 2 * done * race.backup_cost
-        race.paid(DIRECT, cost)
+        cost = contest.direct + 2 * done * costs.backup
+        contest.paid(DIRECT, cost)
         forecast = Forecast(cost * 1e-9, reason)
         return PolicyEvaluation(solved, policy, solver, mdp.num_states, exact=True, backups=2 * done, forecast=forecast)
 
-    def _direct_cost(self, rows: PolicyRows) -> float:
+    def _direct_cost(self, policy: IntArray) -> float:
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
-        banded_too = self._banded_cost(banded.bandwidths(rows))
+        n, contest = self.mdp.num_states, self._contest
         if self._rounds == 1:  # the first policy may be narrower than those to come
-            return max(banded_too, self._banded_cost(banded.widest_bandwidths(self.mdp)))
+            return banded_cost(n, *banded.widest_bandwidths(self.mdp))
+        rows = PolicyRows.of(self.mdp, policy)
+        banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._bandwidth is None:
-            order = max(ORDER_LEAST, ORDER_COST * self._race.backup_cost)
-            if banded_too <= order or self._race.spent(IN_PLACE) <= order:
+            order = max(ORDER_LEAST, ORDER_COST * self._costs.backup)
+            if banded_too <= order or contest.total <= order:
                 return banded_too  # finding an order for a sparse factorisation would cost as much
             self._bandwidth = lu.bandwidth(rows)
         return min(banded_too, self._sparse_cost())
 
-    def _banded_cost(self, bandwidths: tuple[int, int]) -> float:
-        """Return the nanoseconds of a banded elimination; infinite where the band is too wide to be stored."""
-        n, (lower, upper) = self.mdp.num_states, bandwidths
-        return banded_cost(n, lower, upper) if n * (lower + upper + 1) <= banded.MAX_ENTRIES else math.inf
-
     def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
         """Return a policy's values by the cheaper factorisation, or by what is asked for, and its name."""
-        if self._way == krylov.NAME:
+        if self._solver == krylov.NAME:
             solved, _ = krylov.solve_by_bicgstab(rows, values, max(self._span_tol, self._span_floor(values)))
             if solved is not None:
                 return solved, krylov.NAME
-        cost = self._banded_cost(banded.bandwidths(rows))
+        cost = banded_cost(self.mdp.num_states, *banded.bandwidths(rows))
         known = self._bandwidth is not None and self._sparse_cost() < cost
-        if self._way == lu.NAME or (self._way != banded.NAME and known) or cost == math.inf:
+        if self._solver == lu.NAME or (self._solver != banded.NAME and known) or cost == math.inf:
             return self._factorise(rows), lu.NAME
         return banded.solve_banded(rows, *banded.bandwidths(rows)), banded.NAME
 
-    def _some_sweeps(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
+    def _some_sweeps(
+        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, most: float
+    ) -> PolicyEvaluation:
         """Sweep a few times while many actions change: knowing this policy's values well would be wasted.
 
-        Once none changes, they are all that is left to know.
+        Once none changes, they are all that is left to know; after `most` sweeps the contest goes on.
         """
         mdp = self.mdp
         partial_span, max_sweeps = mdp.largest_reward, 1.0
@@ -419,9 +470,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             max_sweeps = math.ceil(SWEEPS_PER_CHANGE * n / changed) if changed else math.inf
         floor = self._span_floor(values)
         span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
-        if max_sweeps >= FIRST_SWEEPS or self._lu_pays or (self._way == aggregation.NAME and last is not None):
-            result = self._iterate(policy, values, span_tol)
-            exact = self._lu_pays or span_tol <= floor
+        if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and last is not None):
+            limit = most if self._solver is None else MAX_EXACT_SWEEPS
+            result = self._iterate(policy, values, span_tol, limit, may_factorise=self._solver is not None)
+            exact = lu.NAME in result.solver or span_tol <= floor
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
@@ -430,6 +482,11 @@ class AdaptiveEvaluation(ExactEvaluation):
         swept = self._sweep(rows, values, int(max_sweeps), span_tol, relax)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
+
+
+def _rate(before: float, after: float, count: int) -> float:
+    """Return the factor of each of `count` sweeps that brought a span from one figure to another."""
+    return float((after / before) ** (1.0 / count)) if 0.0 < after < before < math.inf else 1.0
 
 
 def _sweeps_left(span: float, span_tol: float, rate: float) -> float:
@@ -455,9 +512,29 @@ def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArr
     return values, policy
 
 
+class Costs:
+    """Nanoseconds of what every solver consists of, by operation counts and times per operation that were measured."""
+
+    def __init__(self, mdp: MDP) -> None:
+        rows = mdp.rows
+        length = len(rows.indices) / rows.num_rows if rows.num_rows else 1.0
+        entry = ENTRY_COST if length <= LONG_ROW else LONG_ROW_ENTRY_COST
+        self.state = PAIR_COST + entry * max(1.0, length)
+        """One state's update in a sweep."""
+        self.sweep = self.state * mdp.num_states
+        """One sweep over all states."""
+        self.backup = self.state * mdp.num_pairs
+        """One backup of every state."""
+
+
 def banded_cost(num_states: int, lower: int, upper: int) -> float:
-    """Return the nanoseconds of a banded elimination, as measured."""
-    return num_states * (50.0 + 6.0 * (lower + upper + 1) + 0.28 * lower * upper)
+    """Return the nanoseconds of a banded elimination, as measured; infinite where the band is too wide to be stored."""
+    n = num_states
+    if n * (lower + upper + 1) > banded.MAX_ENTRIES:
+        return math.inf
+    # Of a full matrix a third of S·l·u multiplications is left: the band ends with the matrix.
+    inside = 1.0 - (lower + upper) / (2.0 * n) + lower * upper / (3.0 * n * n)
+    return n * (50.0 + 6.0 * (lower + upper + 1) + 0.28 * lower * upper * inside)
 
 
 def sparse_cost(num_states: int, width: int) -> float:
@@ -468,124 +545,103 @@ def sparse_cost(num_states: int, width: int) -> float:
     return num_states * (1_000.0 + 8.0 * width) + 3.0 * width**3
 
 
-class SweepTrial:
-    """Some passes of sweeps on a local model that iteration in place did not solve at once: the faster goes on."""
+class Contest:
+    """Solvers that go on with each other's values, with what each has cost and is predicted to cost until the end.
 
-    def __init__(self, tolerance: float) -> None:
-        self._tolerance = tolerance
-        self._passes = TRIAL_PASSES
-        self._start = math.inf
-        self._cost = 0.0
-        self._budget = 0.0
-        self._rival = 0.0
-        """Predicted nanoseconds left in place."""
-        self._won = False
-        self.running = False
-        """Whether the trial has begun and is not decided."""
-
-    def begins(self, loss: float, race: Race) -> bool:
-        """Return whether to try sweeps now: once the rate in place is known, unless that is predicted to end soon."""
-        if self._passes < TRIAL_PASSES or race.in_place_passes < 2 or race.left <= race.spent(IN_PLACE):
-            return False
-        self._start, self._rival, self.running = loss, race.left, True
-        self._budget = TRIAL_SHARE * race.spent(IN_PLACE)
-        return True
-
-    def paid(self, cost: float) -> None:
-        """Book a pass of sweeps."""
-        self._passes -= 1
-        self._cost += cost
-
-    def won(self, last: PassOutcome | None) -> bool:
-        """Return whether sweeps go on: during the trial, and after it if they are predicted to end sooner."""
-        if last is None or self._passes == TRIAL_PASSES:
-            return False
-        if self.running and self._passes <= 0 and self._cost >= self._budget:
-            known = 0.0 < last.policy_loss < self._start
-            fell = math.log(self._start / last.policy_loss) if known else 0.0
-            to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-            self._won = fell > 0.0 and self._cost * to_go / fell < self._rival
-            self.running = False
-        return self._won or self.running
-
-
-class Race:
-    """Two ways to go on, in place and direct, with what each has cost and is predicted to cost: the lower goes next.
-
-    What is left in place follows from the measured rate, how far the loss fell per nanosecond. A direct way is given
-    `DIRECT_PASSES` at first; when these are used up without success, it is expected to need as many again. So a wrong
-    guess costs a constant factor at most.
+    What is left to the one at work follows from the measured rate, how far the loss fell per nanosecond. Factorisations
+    are given `DIRECT_PASSES` at first; when these are used up without success, they are expected to need as many
+    again. They take over from iteration, and it from them, once that has cost a fair share of what they would: a wrong
+    guess costs a constant factor at most. Iteration in place and sweeps are compared on one policy.
     """
 
-    def __init__(self, mdp: MDP, tolerance: float) -> None:
-        self._tolerance = tolerance
-        rows = mdp.rows
-        entries = mdp.num_pairs * (len(rows.indices) / rows.num_rows if rows.num_rows else 1.0)
-        self.backup_cost = PAIR_COST * mdp.num_pairs + ENTRY_COST * entries
-        """Nanoseconds of one backup of every state."""
-        self.state_cost = PAIR_COST + ENTRY_COST * max(1, mdp.longest_row)
-        """Nanoseconds of one state's update in a sweep."""
-        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
-        self._spent = {IN_PLACE: 0.0, DIRECT: 0.0}
+    def __init__(self, costs: Costs, tolerance: float, discount: float) -> None:
+        self._costs, self._tolerance = costs, tolerance
+        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - discount)))
+        self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
+        self.total = 0.0
+        self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
+        """Predicted nanoseconds until the end."""
+        self.direct = 0.0
+        """Predicted nanoseconds of a factorisation."""
         self._passes = 0
-        self.in_place_passes = 0
-        self._loss = math.inf
         self._paid = 0.0
-        self.left = math.inf
-        """Predicted nanoseconds left in place."""
-        self._way = ""
+        self._loss = math.inf
+        self._current = self._iterative = SWEEPS
+        """The solver at work, and the one that takes over from factorisations."""
+        self._compare_at = 0.0
 
-    def spent(self, way: str) -> float:
-        """Return the nanoseconds that a way has cost so far."""
-        return self._spent[way]
-
-    def paid(self, way: str, cost: float) -> None:
+    def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
-        self._spent[way] += cost
+        self.spent[name] += cost
+        self.total += cost
         self._paid = cost
-        self._passes += way == DIRECT
-        self.in_place_passes += way == IN_PLACE
+        self._passes += name == DIRECT
+        self._iterative = self._iterative if name == DIRECT else name
 
-    def predicted(self, work: int) -> float:
-        """Return the nanoseconds that a pass in place may take."""
-        return min(self.left, work * self.state_cost)
+    def predicted(self, name: str) -> float:
+        """Return the nanoseconds that a pass may take."""
+        return min(self.left[name], self.work_allowed())
 
-    def work_allowed(self) -> int:
-        """Return the states to visit in place before the choice is made again."""
-        budget = max(FIRST_BACKUPS * self.backup_cost, self._spent[IN_PLACE])
-        return int(min(in_place.MAX_WORK, budget / self.state_cost))
+    def work_allowed(self) -> float:
+        """Return the nanoseconds after which the choice is made again."""
+        return max(FIRST_BACKUPS * self._costs.backup, self.total)
 
-    def _direct_left(self, direct: float) -> float:
-        """Return the nanoseconds that the direct way is predicted to take until the end."""
+    @property
+    def comparison_due(self) -> bool:
+        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
+        return self._current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
+
+    def compared(self, at_once: float, in_turn: float, cost: float) -> None:
+        """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
+
+        The first figures of either are rough: only one that is clearly faster takes over.
+        """
+        self.spent[self._current] += cost
+        self.total += cost
+        self._compare_at = 2.0 * self.total
+        if self._current == IN_PLACE and CLEARLY * at_once < in_turn:
+            self._current, self.left[SWEEPS] = SWEEPS, at_once
+        elif self._current == SWEEPS and CLEARLY * in_turn < at_once:
+            self._current, self.left[IN_PLACE] = IN_PLACE, in_turn
+
+    def judge(self, last: PassOutcome) -> None:
+        """Predict what is left to the solver at work from how far the loss fell in its last pass."""
+        known = 0.0 < last.policy_loss < self._loss < math.inf
+        fell = math.log(self._loss / last.policy_loss) if known else 0.0
+        to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
+        self.left[self._current] = self._paid * to_go / fell if fell > 0.0 else math.inf
+        self._loss = last.policy_loss
+
+    def first(self, *, local: bool) -> tuple[str, str]:
+        """Return the solver to begin with, and why."""
+        backups = self.direct / self._costs.backup
+        if backups <= self._cheap_direct and local:
+            self._current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
+        elif local:
+            self._current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
+        else:
+            self._current, reason = SWEEPS, "random transitions mix fast"
+        self._iterative = IN_PLACE if local else SWEEPS
+        return self._current, reason
+
+    def choose(self) -> tuple[str, str]:
+        """Return the solver to go on with, and why."""
         passes = DIRECT_PASSES
         while passes <= self._passes:
             passes *= 2
-        return (passes - self._passes) * (direct + 3.0 * self.backup_cost)
+        if self._current != DIRECT or self.left[DIRECT] == math.inf:
+            self.left[DIRECT] = (passes - self._passes) * (self.direct + 3.0 * self._costs.backup)
+        current = self._current
+        rival = self._iterative if current == DIRECT else DIRECT
+        now, then = self.left[current], self.left[rival]
+        if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:
+            self._current = rival
+            return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
+        return current, f"predicted to be the fastest: {_seconds(now)} more"
 
-    def choose(self, direct: float, last: PassOutcome | None) -> tuple[str, str]:
-        """Return the way to go on, and why."""
-        if last is None:
-            if direct <= self._cheap_direct * self.backup_cost:
-                self._way = DIRECT
-                return DIRECT, f"a factorisation costs as much as {direct / self.backup_cost:.1f} backups"
-            self._way = IN_PLACE
-            return IN_PLACE, "transitions are local, and a factorisation is dear"
-        if self._way == IN_PLACE:
-            known = 0.0 < last.policy_loss < self._loss < math.inf
-            fell = math.log(self._loss / last.policy_loss) if known else 0.0
-            to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-            self.left = self._paid * to_go / fell if fell > 0.0 else math.inf
-        self._loss = last.policy_loss
-        left = self._direct_left(direct)
-        slower = SWITCH_FACTOR * (left if self._way == IN_PLACE else self.left)
-        if self._way == IN_PLACE and slower < self.left and self._spent[IN_PLACE] >= FAIR_SHARE * left:
-            self._way = DIRECT
-            return DIRECT, f"in place would take {_seconds(self.left)} more, factorisations {_seconds(left)}"
-        if self._way == DIRECT and slower < left:
-            self._way = IN_PLACE
-            return IN_PLACE, f"factorisations would take {_seconds(left)} more, in place {_seconds(self.left)}"
-        return self._way, f"still predicted to be the fastest: {_seconds(min(left, self.left))} more"
+
+NAMES = {IN_PLACE: "iteration in place", SWEEPS: "sweeps", DIRECT: "factorisations"}
 
 
 def _seconds(nanoseconds: float) -> str:
-    return f"{nanoseconds * 1e-9:.2g} s"
+    return f"{nanoseconds * 1e-9:.2g} s" if nanoseconds < math.inf else "for ever"

@@ -60,6 +60,14 @@ VERY_FEW = 32
 """On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
 states changed, and ever fewer."""
 NO_ACTION = -1
+FLOW_STEPS, ONE_WAY = 4, 3.0
+"""Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability."""
+SAMPLE = 256
+"""States, at least, by which to tell whether nearly all moves of a model do."""
+LONG, FLOW_ROUNDS = 8.0, 4
+"""That is found out before a round of at least so many sweeps, and again after so many rounds."""
+THERE, BACK, BOTH_WAYS = 1, -1, 0
+"""Directions of sweeps: from the first state to the last, from the last to the first, or in turn."""
 
 
 class Improved(NamedTuple):
@@ -73,6 +81,8 @@ class Improved(NamedTuple):
     """States updated by sweeps."""
     backups: int
     """Backups of every state, in place or not, but for the last one below."""
+    unsettled: int
+    """States whose action changed in the last round."""
     last_backup: Backup | None
     """The backup of these values, where it was made to find that they are good enough."""
 
@@ -90,8 +100,8 @@ class Goal(NamedTuple):
     """… plus this times max|v|."""
 
 
-def is_local(mdp: MDP) -> bool:
-    """Return whether transitions lead to near states, so that sweeping in place carries news far.
+def suits(mdp: MDP) -> bool:
+    """Return whether sweeping in place carries news far: transitions lead to near states, or nearly all of them ahead.
 
     What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
@@ -99,7 +109,15 @@ def is_local(mdp: MDP) -> bool:
         shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
         if 2 * shared > mdp.num_pairs:
             return False
-    return mdp.growth <= LOCAL_GROWTH and mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
+    short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
+    return short and (mdp.growth <= LOCAL_GROWTH or _one_way(mdp.arrays, max(1, mdp.num_states // SAMPLE)))
+
+
+def sweep_in_place(mdp: MDP, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """Return values (S,) swept `count` times in place by a policy, in the direction that suits it."""
+    values = values.copy()
+    _sweep_policy(mdp.arrays, max(1, mdp.longest_row), np.empty(mdp.rows.num_shared), values, policy, count)
+    return values
 
 
 def improve_in_place(mdp: MDP, values: FloatArray, policy: IntArray, rounds: int) -> tuple[IntArray, int]:
@@ -145,11 +163,11 @@ def iterate_in_place(
         predecessors = Predecessors(nobody, nobody, nobody)
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
-    rounds, swept, backups, good, residual = _run_rounds(
+    rounds, swept, backups, unsettled, good, residual = _run_rounds(
         mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work, from_scratch
     )
     last_backup = Backup(best, action, shared, Residual(*residual)) if good else None
-    return Improved(values, policy, rounds, swept, backups, last_backup)
+    return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
 
 
 class IterationState(NamedTuple):
@@ -224,15 +242,63 @@ def _swept_value(s: int, padded: PaddedRows, v: FloatArray) -> float:
 
 
 @compiled
-def _sweep_whole(padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float) -> tuple[int, bool]:
-    """Sweep T_π in place, there and back in turn, until no state changes by more than `target`, or `max_sweeps` times.
+def _one_way(model: ModelArrays, stride: int) -> bool:
+    """Return whether nearly all moves of every `stride`-th state lead to larger numbers, or nearly all to smaller."""
+    ahead = behind = 0.0
+    for s in range(0, model.codes.shape[0], stride):
+        for a in range(model.codes.shape[1]):
+            code = model.codes[s, a]
+            if is_deterministic(code):
+                ahead += code > s
+                behind += code < s
+            elif is_stochastic(code):
+                row = row_of(code)
+                for k in range(model.indptr[row], model.indptr[row + 1]):
+                    ahead += model.data[k] * (model.indices[k] > s)
+                    behind += model.data[k] * (model.indices[k] < s)
+    return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind)
+
+
+@compiled
+def _against_the_flow(padded: PaddedRows) -> int:
+    """Return the direction of sweeps that goes against most moves of the policy, if most of them lead one way.
+
+    A state is then updated after those that it leads to, and one sweep carries news along whole paths. Moves count as
+    often as they are made from a random state within a few steps.
+    """
+    num_states = index(len(padded.reward))
+    here, there = np.ones(num_states), np.empty(num_states)
+    ahead = behind = 0.0
+    for _ in range(FLOW_STEPS):
+        there[:] = 0.0
+        ahead = behind = 0.0
+        for s in range(num_states):
+            for k in range(index(padded.successor.shape[1])):
+                mass = here[s] * padded.weight[s, k]
+                successor = index(padded.successor[s, k])
+                there[successor] += mass
+                if successor > s:
+                    ahead += mass
+                else:
+                    behind += mass
+        here, there = there, here
+    if ahead > ONE_WAY * behind:
+        return BACK
+    return THERE if behind > ONE_WAY * ahead else BOTH_WAYS
+
+
+@compiled
+def _sweep_whole(
+    padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float, direction: int
+) -> tuple[int, bool]:
+    """Sweep T_π in place until no state changes by more than `target`, or `max_sweeps` times.
 
     Returns (states updated, whether the target was reached).
     """
     num_states = index(len(v))
     last = index(num_states - 1)
     work, largest = 0, np.inf
-    forward = True
+    forward = direction != BACK
     while largest > target and work < max_sweeps * len(v):
         largest = 0.0
         for i in range(num_states):
@@ -242,8 +308,24 @@ def _sweep_whole(padded: PaddedRows, v: FloatArray, target: float, max_sweeps: f
             largest = change if change > largest else largest
             v[s] = new
         work += len(v)
-        forward = not forward
+        forward = forward != (direction == BOTH_WAYS)
     return work, largest <= target
+
+
+@compiled
+def _sweep_policy(
+    model: ModelArrays, longest_row: int, shared: FloatArray, v: FloatArray, policy: IntArray, count: int
+) -> None:
+    """Sweep T_π so many times, in place."""
+    num_states = len(v)
+    padded = PaddedRows(
+        np.empty(num_states),
+        np.empty((num_states, longest_row), model.codes.dtype),
+        np.empty((num_states, longest_row)),
+    )
+    shared_expectations(model, v, shared)
+    _pad_rows(model, shared, policy, np.full_like(policy, NO_ACTION), padded)
+    _sweep_whole(padded, v, 0.0, float(count), _against_the_flow(padded))
 
 
 @compiled
@@ -291,6 +373,7 @@ def _sweep_active(
     v: FloatArray,
     target: float,
     max_sweeps: float,
+    direction: int,
     active: ActiveSet,
     mark: int,
 ) -> tuple[int, bool, int]:
@@ -301,12 +384,12 @@ def _sweep_active(
     num_states = len(v)
     moved, changed, front, stamp = active
     work, count = 0, num_states
-    forward = True
+    forward = direction != BACK
     while count > 0 and work < max_sweeps * num_states:
         if FEW * count > num_states:
             count = _sweep_all(padded, v, target, forward, moved)
             work += num_states
-            forward = not forward
+            forward = forward != (direction == BOTH_WAYS)
             if FEW * count <= num_states:
                 _list_moved(moved, changed)
         else:
@@ -371,10 +454,11 @@ def _run_rounds(
     goal: Goal,
     max_work: int,
     settling: bool,
-) -> tuple[int, int, int, bool, tuple[float, float, float, float, float]]:
+) -> tuple[int, int, int, int, bool, tuple[float, float, float, float, float]]:
     """Improve values and policy in place, round by round; see the module. `settling`: many actions change at first.
 
-    Returns (rounds, states swept, backups, whether a full backup found the values good enough, its residual).
+    Returns (rounds, states swept, backups, actions changed in the last round, whether a full backup found the values
+    good enough, its residual).
     """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
@@ -393,6 +477,7 @@ def _run_rounds(
     )
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     mark, rounds, swept, backups = 0, 0, 0, 0
+    direction, flow_due = BOTH_WAYS, 0
     different = num_states
     max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
     shared_expectations(model, v, shared)
@@ -411,23 +496,27 @@ def _run_rounds(
             max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
         shared_expectations(model, v, shared)
         _pad_rows(model, shared, policy, in_place, padded)
+        if max_sweeps >= LONG and rounds >= flow_due:
+            direction = _against_the_flow(padded)
+            swept += FLOW_STEPS * num_states
+            flow_due = rounds + FLOW_ROUNDS
         if whole:
-            work, reached = _sweep_whole(padded, v, target, max_sweeps)
+            work, reached = _sweep_whole(padded, v, target, max_sweeps, direction)
         else:
-            work, reached, mark = _sweep_active(padded, predecessors, v, target, max_sweeps, active, mark)
+            work, reached, mark = _sweep_active(padded, predecessors, v, target, max_sweeps, direction, active, mark)
         swept += work
         if settling:
             continue
         spent = num_states * num_actions * backups + swept
         if (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
-            return rounds, swept, backups, False, (0.0, 0.0, 0.0, 0.0, 0.0)
+            return rounds, swept, backups, different, False, (0.0, 0.0, 0.0, 0.0, 0.0)
         shared_expectations(model, v, shared)
         residual = backup_range(model, shared, v, policy, best, action, 0, num_states)
         low, high, _, _, size = residual
         rounds += 1
         error = goal.least_error + goal.error_per_size * size
         if high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error:
-            return rounds, swept, backups, True, residual
+            return rounds, swept, backups, different, True, residual
         backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
@@ -436,7 +525,7 @@ def _run_rounds(
         for s in range(num_states):
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
-        if count_different(before, policy) > 0:
+        if 2 * FEW * count_different(before, policy) > num_states:
             _improve_there_and_back(model, shared, v, policy)
             backups += 2
         different = count_different(before, policy)

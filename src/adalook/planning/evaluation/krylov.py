@@ -21,7 +21,9 @@ NAME = "BiCGSTAB"
 MAX_STEPS = 1_000
 
 
-def solve_by_bicgstab(rows: PolicyRows, start: FloatArray, residual_tol: float) -> tuple[FloatArray | None, int]:
+def solve_by_bicgstab(
+    rows: PolicyRows, start: FloatArray, residual_tol: float, max_steps: int = MAX_STEPS
+) -> tuple[FloatArray | None, int]:
     """Iterate from `start`: (values, or None if it broke down; matrix products, each the work of a sweep)."""
     matrix = policy_matrix(rows).tocsr()
     values, products = start.copy(), 0
@@ -30,7 +32,7 @@ def solve_by_bicgstab(rows: PolicyRows, start: FloatArray, residual_tol: float) 
         shadow = residual.copy()
         direction = residual.copy()
         rho = _dot(shadow, residual)
-        for _ in range(MAX_STEPS):
+        for _ in range(max_steps):
             if math.sqrt(_dot(residual, residual)) <= residual_tol:
                 break
             image = matrix @ direction

@@ -30,8 +30,8 @@ DAMPING = 0.1
 """Share of the step that is left out where sweeps are over-relaxed."""
 RELAXED_SWEEPS = 6
 """Over-relaxed sweeps between plain ones, which tell by how much all values are off."""
-LEAST_RELAXATION = 0.25
-"""Mean of ω − 1 below which over-relaxing is not worth it."""
+LEAST_RELAXATION, SAMPLE = 0.25, 256
+"""Mean of ω − 1 below which over-relaxing is not worth it, and of how many states it is estimated first."""
 
 
 class PolicyRows(NamedTuple):
@@ -87,8 +87,11 @@ NO_RELAXATION: FloatArray = np.empty(0)
 
 def relaxation(rows: PolicyRows) -> FloatArray:
     """Return (S,) the factor by which to over-relax each state's sweep; empty where hardly any move stays in place."""
+    sample = np.empty(min(SAMPLE, len(rows.code)))
+    if 2.0 * _relaxation(rows, len(rows.code) // len(sample), sample) < LEAST_RELAXATION:
+        return NO_RELAXATION
     factor = np.empty(len(rows.code))
-    return factor if _relaxation(rows, factor) else NO_RELAXATION
+    return factor if _relaxation(rows, 1, factor) >= LEAST_RELAXATION else NO_RELAXATION
 
 
 def sweep(rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float, entries: int) -> Swept:
@@ -181,10 +184,11 @@ def _copy_rows(rows: PolicyRows, copy: PolicyRows) -> None:
 
 
 @compiled
-def _relaxation(rows: PolicyRows, factor: FloatArray) -> bool:
-    """Write the factors; returns whether they exceed 1 by `LEAST_RELAXATION` on average."""
+def _relaxation(rows: PolicyRows, stride: int, factor: FloatArray) -> float:
+    """Write the factors of every `stride`-th state; returns by how much they exceed 1 on average."""
     excess = 0.0
-    for s in range(len(rows.code)):
+    for i in range(len(factor)):
+        s = i * stride
         code, stay = rows.code[s], 0.0
         if is_deterministic(code):
             stay = 1.0 if code == s else 0.0
@@ -200,9 +204,9 @@ def _relaxation(rows: PolicyRows, factor: FloatArray) -> bool:
             if low < last and rows.indices[low] == s:
                 stay = float(rows.data[low])
         step = 1.0 / (1.0 - rows.discount * stay)
-        factor[s] = step if stay == 1.0 else max(1.0, (1.0 - DAMPING) * step)
-        excess += factor[s] - 1.0
-    return excess >= LEAST_RELAXATION * len(factor)
+        factor[i] = step if stay == 1.0 else max(1.0, (1.0 - DAMPING) * step)
+        excess += factor[i] - 1.0
+    return excess / len(factor)
 
 
 @compiled

@@ -18,13 +18,13 @@ from adalook.errors import ArgumentError, shown
 from adalook.mdp.model import MDP
 from adalook.planning.evaluation import blocks
 from adalook.planning.evaluation.base import EvaluatorFactory, PolicyEvaluator
-from adalook.planning.evaluation.chooser import WAYS, AdaptiveEvaluation
+from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation
 from adalook.planning.lookahead.levels import LookaheadLevels
 from adalook.planning.rules.base import Method, Step
 from adalook.planning.rules.spec import MethodGroup, MethodSpec
 from adalook.planning.rules.wlpi import WLPI
 
-KNOWN_WAYS = (*WAYS, blocks.NAME)
+KNOWN_SOLVERS = (*SOLVERS, blocks.NAME)
 """What the chooser chooses from, and what models in files are solved by."""
 
 
@@ -37,21 +37,21 @@ class Auto(Method):
     Solution(Auto: functional graph, wavefront; converged after 2 iterations, policy_loss <= 3.6e-12)
     """
 
-    way: str | None = None
-    """One of `KNOWN_WAYS` to take always, for comparisons; by default the cheapest is."""
+    solver: str | None = None
+    """One of `KNOWN_SOLVERS` to take always, for comparisons; by default the cheapest is."""
     rule: ClassVar[Method] = WLPI()
 
     def __post_init__(self) -> None:
-        if self.way is not None and not (isinstance(self.way, str) and self.way in KNOWN_WAYS):
-            raise ArgumentError(f"Auto knows no way {shown(self.way, 40)}", expected=", ".join(KNOWN_WAYS))
+        if self.solver is not None and not (isinstance(self.solver, str) and self.solver in KNOWN_SOLVERS):
+            raise ArgumentError(f"Auto knows no solver {shown(self.solver, 40)}", expected=", ".join(KNOWN_SOLVERS))
 
     @property
     def name(self) -> str:
-        return "Auto" if self.way is None else f"Auto({self.way})"
+        return "Auto" if self.solver is None else f"Auto({self.solver})"
 
     @property
     def evaluation(self) -> EvaluatorFactory:
-        return partial(_evaluator, way=self.way)
+        return partial(_evaluator, solver=self.solver)
 
     def check(self, mdp: MDP) -> None:
         """Accept every model: there is no setting that could misfit."""
@@ -60,11 +60,11 @@ class Auto(Method):
         return self.rule.improve(look) if look.exact else Step(look.values, look.actions)
 
 
-def _evaluator(mdp: MDP, tolerance: float, /, *, way: str | None) -> PolicyEvaluator:
+def _evaluator(mdp: MDP, tolerance: float, /, *, solver: str | None) -> PolicyEvaluator:
     """Return what evaluates policies: block by block where the model is not in memory, or as the chooser says."""
-    if way == blocks.NAME or (way is None and mdp.mapped is not None):
+    if solver == blocks.NAME or (solver is None and mdp.mapped is not None):
         return blocks.BlockEvaluation(mdp, tolerance)
-    return AdaptiveEvaluation(mdp, tolerance, way=way)
+    return AdaptiveEvaluation(mdp, tolerance, solver=solver)
 
 
 def _parse(setting: str, mdp: MDP, prior: Any) -> Auto:

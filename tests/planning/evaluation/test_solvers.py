@@ -1,4 +1,4 @@
-"""The ways that Auto chooses from: each solves what it is meant for, and the choice is the cheap one."""
+"""The solvers that Auto chooses from: each solves what it is meant for, and the choice is the cheap one."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.planning.evaluation import acyclic, aggregation, banded, elimination, functional, sweeps
+from adalook.planning.evaluation import acyclic, aggregation, banded, elimination, functional, in_place, sweeps
 from adalook.planning.evaluation.base import PassOutcome
-from adalook.planning.evaluation.chooser import WAYS, Race, SweepTrial
+from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
 from adalook.planning.evaluation.sweeps import PolicyRows
 from adalook.planning.lookahead.levels import backup
 from tests.exact import naive_values, random_mdp
@@ -168,50 +168,86 @@ def test_a_queue_is_factorised_at_once():
     assert "a factorisation costs as much as" in sol.trace[0].forecast.reason
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     "model", [al.zoo.gridworld(15, 15, discount=0.99), al.zoo.garnet(300, 3, 4), al.zoo.queue(200)]
 )
-def test_every_way_agrees_with_every_other(way, model):
-    sol = al.solve(model, al.Auto(way), tolerance=1e-7)
+def test_every_solver_agrees_with_every_other(solver, model):
+    sol = al.solve(model, al.Auto(solver), tolerance=1e-7)
     assert sol.certified
     np.testing.assert_allclose(sol.values, al.solve(model, al.PolicyIteration()).values, atol=1e-6)
 
 
-def test_unknown_ways_are_refused():
-    with pytest.raises(ArgumentError, match="knows no way 'magic'"):
+def test_unknown_solvers_are_refused():
+    with pytest.raises(ArgumentError, match="knows no solver 'magic'"):
         al.Auto("magic")
+
+
+def outcome(loss):
+    residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
+    return PassOutcome(residual, 5, loss)
+
+
+def contest_on_a_grid():
+    mdp = al.zoo.gridworld(100, 100, discount=0.99)
+    contest = Contest(Costs(mdp), 1e-6, mdp.discount)
+    return contest, Costs(mdp).backup
 
 
 def test_what_falls_behind_gives_way():
     """In place is dropped when its measured rate says that factorisations end sooner, and taken up again likewise."""
-    race = Race(al.zoo.gridworld(100, 100, discount=0.99), 1e-6)
-    residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
-    dear = 100.0 * race.backup_cost
-    assert race.choose(dear, None)[0] == "in place"
-    race.paid("in place", 10.0 * race.backup_cost)
-    assert race.choose(dear, PassOutcome(residual, 5, 1e-3))[0] == "in place"
-    race.paid("in place", 1e4 * race.backup_cost)
-    way, reason = race.choose(dear, PassOutcome(residual, 5, 0.9e-3))
-    assert way == "direct"
-    assert "in place would take" in reason
+    contest, cost = contest_on_a_grid()
+    contest.direct = 100.0 * cost
+    assert contest.first(local=True)[0] == "in place"
+    contest.paid("in place", 10.0 * cost)
+    contest.judge(outcome(1e-3))
+    assert contest.choose()[0] == "in place"
+    contest.paid("in place", 1e4 * cost)
+    contest.judge(outcome(0.9e-3))
+    name, reason = contest.choose()
+    assert name == "direct"
+    assert "iteration in place would take" in reason
 
 
-def test_sweeps_are_tried_and_go_on_only_if_they_are_faster():
-    residual = backup(al.zoo.chain(3), np.zeros(5), np.zeros(5, np.int32)).residual
-    race = Race(al.zoo.gridworld(100, 100, discount=0.99), 1e-6)
-    race.paid("in place", 0.5)
-    race.left = 1e6
-    assert not SweepTrial(1e-6).begins(1.0, race), "the rate in place is not known yet"
-    race.paid("in place", 0.5)
-    for loss, faster in ((1e-4, True), (0.999, False)):
-        trial = SweepTrial(1e-6)
-        assert not trial.won(PassOutcome(residual, 5, 1.0))
-        assert trial.begins(1.0, race)
-        for _ in range(4):
-            trial.paid(100.0)
-        assert trial.won(PassOutcome(residual, 5, loss)) == faster
-        assert not trial.begins(1.0, race), "it is tried once"
+def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place():
+    for at_once, winner in ((40.0, "sweeps"), (60.0, "in place")):
+        contest, cost = contest_on_a_grid()
+        contest.direct = 1e9 * cost
+        contest.first(local=True)
+        contest.paid("in place", 20.0 * cost)
+        assert contest.comparison_due
+        contest.compared(at_once * cost, 100.0 * cost, 5.0 * cost)
+        assert contest.choose()[0] == winner
+        assert not contest.comparison_due, "not before costs have doubled"
+
+
+def test_moves_that_lead_ahead_are_swept_against_their_direction():
+    """A project that goes ahead by random jumps: in place, one sweep from its end carries news to the beginning."""
+    rng = np.random.default_rng(0)
+    n = 400
+    ahead = np.minimum(np.arange(n)[:, None, None] + rng.integers(1, 40, size=(n, 2, 3)), n - 1)
+    chances = np.full((n, 2, 3), 1.0 / 3.0)
+    rewards = rng.standard_normal((n, 2))
+    for order in (np.arange(n), np.arange(n)[::-1]):  # numbered from the beginning, or from the end
+        successors = order[ahead[order]]
+        mdp = al.MDP.from_function(
+            lambda s, successors=successors, order=order: (rewards[order[s]], successors[s], chances[s]), n, 2, 0.999
+        )
+        assert in_place.suits(mdp)
+        policy, values = np.zeros(n, np.int32), np.zeros(n)
+        swept = in_place.sweep_in_place(mdp, policy, values, 1)
+        np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=1e-9)
+
+
+def test_sweeps_are_chosen_where_they_are_faster_than_iteration_in_place():
+    """Costs of cells at random and no goal that all flows to: a constant shift gains more than sweeping in place."""
+    rng = np.random.default_rng(0)
+    grid = al.zoo.gridworld(30, 30, slip=0.5, holes=0.0, discount=0.99)
+    mdp = al.MDP._adopt(np.repeat(rng.random((900, 1)), 4, 1), grid.codes, grid.rows, 0.99)
+    sol = al.solve(mdp, tolerance=1e-6)
+    forced = [al.solve(mdp, al.Auto(name), tolerance=1e-6) for name in ("sweeps", "in-place MPI")]
+    costs = [sum(item.sweeps + 4 * (item.backups + 1) for item in each.trace) for each in (sol, *forced)]
+    assert costs[0] <= 1.5 * min(costs[1:])
 
 
 def test_many_stochastic_actions_are_eliminated_rather_than_followed():
