@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     import gymnasium
 
     from adalook.mdp.simulation import Trajectories
+
+TransitionFunction: TypeAlias = Callable[[IntArray], tuple[Any, ...]]
+"""fn(states) -> (rewards, next states) or (rewards, successors, probabilities): see `MDP.from_function`."""
 
 
 class MDP:
@@ -170,7 +173,7 @@ class MDP:
     @classmethod
     def from_function(
         cls,
-        fn: Callable[[IntArray], tuple[Any, ...]],
+        fn: TransitionFunction,
         num_states: int,
         num_actions: int,
         discount: float,

@@ -60,6 +60,22 @@ class ModelSizes(Protocol):
         """1 − γρ, exactly, for the bounds ρ on the row sums."""
 
 
+class CertifiedBounds:
+    """The bounds of an answer that carries its certificate."""
+
+    certificate: Certificate
+
+    @property
+    def lower(self) -> FloatArray:
+        """(S,) certified: at most the true values, which are V* of a solution and V^π of an evaluated policy."""
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> FloatArray:
+        """(S,) certified: at least the true values."""
+        return self.certificate.upper
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Bounds: values + low <= V* <= values + high, as computed in float64, and max(V* − V^policy) <= policy_loss."""

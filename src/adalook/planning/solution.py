@@ -13,7 +13,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook._validation import boolean
 from adalook.mdp.model import MDP
-from adalook.planning.certificate import Certificate
+from adalook.planning.certificate import Certificate, CertifiedBounds
 from adalook.planning.evaluation.base import NO_EVALUATION, Forecast
 from adalook.planning.lookahead.levels import action_values
 from adalook.planning.queries import Queries
@@ -108,7 +108,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(CertifiedBounds):
     """The answer to `solve`.
 
     >>> import adalook as al
@@ -165,16 +165,6 @@ class Solution:
         """The solvers in a line, with the backups that in-place solvers made."""
         backups = sum(item.backups for item in self.trace)
         return ", ".join(self.solvers) + (f", {_count(backups, 'backup')} in place" if backups else "")
-
-    @property
-    def lower(self) -> FloatArray:
-        """(S,) certified: lower <= V*."""
-        return self.certificate.lower
-
-    @property
-    def upper(self) -> FloatArray:
-        """(S,) certified: V* <= upper."""
-        return self.certificate.upper
 
     @property
     def policy_loss(self) -> float:

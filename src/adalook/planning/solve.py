@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -56,21 +56,22 @@ QUICK_PAIRS = 10_000
 """The first pass of smaller models takes about a millisecond: no time to press Ctrl-C in."""
 
 
+class SolveOptions(TypedDict, total=False):
+    """The keywords of `solve` for a discounted model, as type checkers see them."""
+
+    initial_policy: Any
+    initial_values: Any
+    tolerance: float
+    max_iterations: int | None
+    max_seconds: float | None
+    progress: bool
+    on_iteration: Callable[[Iteration], None] | None
+    keep_states: bool | None
+    checkpoint: str | Path | None
+
+
 @overload
-def solve(
-    mdp: MDP,
-    method: Method | None = None,
-    *,
-    initial_policy: Any = None,
-    initial_values: Any = None,
-    tolerance: float = DEFAULT_TOLERANCE,
-    max_iterations: int | None = None,
-    max_seconds: float | None = None,
-    progress: bool = False,
-    on_iteration: Callable[[Iteration], None] | None = None,
-    keep_states: bool | None = None,
-    checkpoint: str | Path | None = None,
-) -> Solution: ...
+def solve(mdp: MDP, method: Method | None = None, **options: Unpack[SolveOptions]) -> Solution: ...
 
 
 @overload

@@ -13,12 +13,12 @@ from adalook.errors import ModelError
 from adalook.mdp import checks
 from adalook.mdp.files import check_memory
 from adalook.mdp.layout import Layout
-from adalook.mdp.model import MDP
+from adalook.mdp.model import MDP, TransitionFunction
 from adalook.mdp.transitions import NOT_OFFERED, compress, index_type, no_rows
 
 
 def from_function(
-    fn: Callable[[IntArray], tuple[Any, ...]],
+    fn: TransitionFunction,
     num_states: int,
     num_actions: int,
     discount: float,
@@ -65,7 +65,7 @@ class StateRows(NamedTuple):
 
 
 def read_states(
-    fn: Callable[[IntArray], tuple[Any, ...]],
+    fn: TransitionFunction,
     states: range,
     num_successors: int,
     num_actions: int,

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.errors import ArgumentError
 from adalook.mdp import checks
 from adalook.mdp.builders.functions import read_states
-from adalook.mdp.model import MDP
+from adalook.mdp.model import MDP, TransitionFunction
 from adalook.mdp.transitions import Rows, code_of_row, compress, index_type, is_stochastic, no_rows, row_of
 from adalook.storage.files import file_error
 
@@ -27,7 +27,7 @@ PART_PAIRS = 2**22
 
 
 def stream_function(
-    fn: Callable[[IntArray], tuple[Any, ...]],
+    fn: TransitionFunction,
     shape: tuple[int, int],
     discount: float,
     offered: BoolArray | None,
@@ -47,7 +47,7 @@ def stream_function(
 
 
 def _stream(
-    fn: Callable[[IntArray], tuple[Any, ...]],
+    fn: TransitionFunction,
     shape: tuple[int, int],
     offered: BoolArray | None,
     batch_size: int,

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook._jit import compiled
+from adalook._jit import compiled, inlined
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Rows, code_of_row, is_deterministic, is_stochastic, row_of
 from adalook.planning.lookahead.kernels import index
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
+    from adalook.planning.evaluation.sweeps import PolicyRows
 
 NAME = "backward pass"
 MAX_CORE = 0.5
@@ -29,7 +30,7 @@ LONG_ROWS = 64
 """Models with more entries than this per (state, action) are not looked at: so dense a graph is hardly acyclic."""
 
 
-PARTS = 8
+PARTS = 4
 """After each of so many parts of a model it is looked whether every state has been reached."""
 
 
@@ -86,6 +87,39 @@ def core_model(mdp: MDP, core: IntArray) -> MDP:
 def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntArray) -> None:
     """Write the values of the acyclic states and actions that attain them, given those of the core."""
     _back_up_in_order(mdp.arrays, order, values, policy)
+
+
+def evaluate_in_order(rows: PolicyRows, order: IntArray, values: FloatArray) -> None:
+    """Write a policy's values of the acyclic states, given those of the core."""
+    _evaluate_in_order(rows, order, values)
+
+
+@compiled
+def _evaluate_in_order(rows: PolicyRows, order: IntArray, v: FloatArray) -> None:
+    """Set v(s) to the policy's return in closed form, from the last state of the order to the first."""
+    for i in range(len(order) - 1, -1, -1):
+        s = index(order[i])
+        v[s] = _return(rows, rows.code[s], rows.reward[s], s, v)
+
+
+@inlined
+def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v: FloatArray) -> float:
+    """Return what state s is worth by one of its moves, made until it leaves the state."""
+    total, stay = 0.0, 0.0
+    if is_deterministic(code):
+        if index(code) == s:
+            stay = 1.0
+        else:
+            total = v[index(code)]
+    else:
+        row = index(row_of(code))
+        for k in range(index(rows.indptr[row]), index(rows.indptr[row + index(1)])):
+            if index(rows.indices[k]) == s:
+                stay = rows.data[k]
+            else:
+                total += rows.data[k] * v[index(rows.indices[k])]
+    result: float = (reward + rows.discount * total) / (1.0 - rows.discount * stay)
+    return result
 
 
 @compiled
@@ -190,20 +224,7 @@ def _back_up_in_order(model: ModelArrays, order: IntArray, v: FloatArray, policy
             code = model.codes[s, index(a)]
             if code == NOT_OFFERED:
                 continue
-            total, stay = 0.0, 0.0
-            if is_deterministic(code):
-                if index(code) == s:
-                    stay = 1.0
-                else:
-                    total = v[index(code)]
-            else:
-                row = index(row_of(code))
-                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
-                    if index(model.indices[k]) == s:
-                        stay = model.data[k]
-                    else:
-                        total += model.data[k] * v[index(model.indices[k])]
-            q = (model.rewards[s, index(a)] + model.discount * total) / (1.0 - model.discount * stay)
+            q = _return(model, code, model.rewards[s, index(a)], s, v)
             if q > best:
                 best, best_action = q, a
         v[s] = best

@@ -83,8 +83,8 @@ class Improved(NamedTuple):
     """Backups of every state, in place or not, but for the last one below."""
     unsettled: int
     """States whose action changed in the last round."""
-    last_backup: Backup | None
-    """The backup of these values, where it was made to find that they are good enough."""
+    last_backup: Backup
+    """The backup of these values."""
 
 
 class Goal(NamedTuple):
@@ -163,10 +163,10 @@ def iterate_in_place(
         predecessors = Predecessors(nobody, nobody, nobody)
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
-    rounds, swept, backups, unsettled, good, residual = _run_rounds(
+    rounds, swept, backups, unsettled, residual = _run_rounds(
         mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work, from_scratch
     )
-    last_backup = Backup(best, action, shared, Residual(*residual)) if good else None
+    last_backup = Backup(best, action, shared, Residual(*residual))
     return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
 
 
@@ -411,14 +411,23 @@ def _list_moved(moved: BoolArray, changed: IntArray) -> None:
 
 
 @compiled
-def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray) -> None:
-    """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties."""
+def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray) -> int:
+    """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties.
+
+    Where hardly any action changes on the way there, there is no way back. Returns how many ways it went.
+    """
     last = index(len(v) - 1)
+    changed = 0
     for i in range(index(len(v))):
         back = last - i
-        v[back], policy[back], _, _ = greedy(model, shared, v, back, policy[back])
+        v[back], action, _, _ = greedy(model, shared, v, back, policy[back])
+        changed += action != policy[back]
+        policy[back] = action
+    if VERY_FEW * changed <= len(v):
+        return 1
     for s in range(index(len(v))):
         v[s], policy[s], _, _ = greedy(model, shared, v, s, policy[s])
+    return 2
 
 
 @compiled
@@ -454,11 +463,10 @@ def _run_rounds(
     goal: Goal,
     max_work: int,
     settling: bool,
-) -> tuple[int, int, int, int, bool, tuple[float, float, float, float, float]]:
+) -> tuple[int, int, int, int, tuple[float, float, float, float, float]]:
     """Improve values and policy in place, round by round; see the module. `settling`: many actions change at first.
 
-    Returns (rounds, states swept, backups, actions changed in the last round, whether a full backup found the values
-    good enough, its residual).
+    Returns (rounds, states swept, backups but the last, actions changed in the last round, the last backup's residual).
     """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
@@ -485,10 +493,9 @@ def _run_rounds(
         if settling:
             # Before the first full backup: improve as long as many actions change, or ever fewer.
             before[:] = policy
-            _improve_there_and_back(model, shared, v, policy)
+            backups += _improve_there_and_back(model, shared, v, policy)
             previous, different = different, count_different(before, policy)
             rounds += 1
-            backups += 2
             fading = 2 * different < previous
             settled = fading and VERY_FEW * different <= num_states and whole
             settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
@@ -508,15 +515,14 @@ def _run_rounds(
         if settling:
             continue
         spent = num_states * num_actions * backups + swept
-        if (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
-            return rounds, swept, backups, different, False, (0.0, 0.0, 0.0, 0.0, 0.0)
         shared_expectations(model, v, shared)
         residual = backup_range(model, shared, v, policy, best, action, 0, num_states)
         low, high, _, _, size = residual
         rounds += 1
         error = goal.least_error + goal.error_per_size * size
-        if high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error:
-            return rounds, swept, backups, different, True, residual
+        good = high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error
+        if good or (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
+            return rounds, swept, backups, different, residual
         backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
@@ -526,7 +532,6 @@ def _run_rounds(
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
         if 2 * FEW * count_different(before, policy) > num_states:
-            _improve_there_and_back(model, shared, v, policy)
-            backups += 2
+            backups += _improve_there_and_back(model, shared, v, policy)
         different = count_different(before, policy)
         max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)

@@ -77,6 +77,14 @@ class Swept(NamedTuple):
     """That span over the one before."""
 
 
+class Buffers(NamedTuple):
+    """The arrays that sweeps go back and forth between."""
+
+    values: FloatArray  # (S,)
+    spare: FloatArray  # (S,)
+    shared: FloatArray  # (rows,) expectation of each shared row
+
+
 def sweep_entries(mdp: MDP) -> int:
     """Return about how many stored numbers a sweep reads."""
     return mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
@@ -99,10 +107,10 @@ def sweep(rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float,
 
     The values are then shifted by what all later sweeps have in common, unless `span_tol` is negative.
     """
-    values, spare, shared = start.copy(), np.empty_like(start), np.empty(rows.num_shared)
+    buffers = Buffers(start.copy(), np.empty_like(start), np.empty(rows.num_shared))
     many = _sweep_until if entries < threads.MIN_ENTRIES else _sweep_in_threads
-    count, low, high, before = many(rows, shared, values, spare, max_sweeps, span_tol, NO_RELAXATION)
-    values = spare if count % 2 else values
+    count, low, high, before = many(rows, buffers, max_sweeps, span_tol, NO_RELAXATION)
+    values = buffers.spare if count % 2 else buffers.values
     # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
     common = low if low > 0 else high if high < 0 else 0.0
     if span_tol >= 0.0 and common != 0.0:
@@ -118,9 +126,9 @@ def sweep_relaxed(
     many = _sweep_until if entries < threads.MIN_ENTRIES else _sweep_in_threads
     total, span, rate = 0, math.inf, 0.0
     while True:
-        count, *_ = many(rows, shared, values, spare, min(RELAXED_SWEEPS, max_sweeps), 0.0, relax)
+        count, *_ = many(rows, Buffers(values, spare, shared), min(RELAXED_SWEEPS, max_sweeps), 0.0, relax)
         values, spare = (spare, values) if count % 2 else (values, spare)
-        _, low, high, _ = many(rows, shared, values, spare, 1, 0.0, NO_RELAXATION)
+        _, low, high, _ = many(rows, Buffers(values, spare, shared), 1, 0.0, NO_RELAXATION)
         values, spare = spare, values
         common = low if low > 0 else high if high < 0 else 0.0
         if span_tol >= 0.0 and common != 0.0:
@@ -231,18 +239,13 @@ def _sweep_range(
 
 @compiled
 def _sweep_until(
-    rows: PolicyRows,
-    shared: FloatArray,
-    v: FloatArray,
-    spare: FloatArray,
-    max_sweeps: int,
-    span_tol: float,
-    relax: FloatArray,
+    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float, relax: FloatArray
 ) -> tuple[int, float, float, float]:
-    """Repeat T_π from v until the span of a change is at most `span_tol`, or `max_sweeps` times.
+    """Repeat T_π from the values until the span of a change is at most `span_tol`, or `max_sweeps` times.
 
-    The answer ends in v (even count) or spare (odd count). Returns (count, min, max, span before the last).
+    The answer ends in them (even count) or in spare (odd count). Returns (count, min, max, span before the last).
     """
+    v, spare, shared = buffers
     low, high, before = -np.inf, np.inf, np.inf
     count = 0
     while count < max_sweeps:
@@ -257,15 +260,10 @@ def _sweep_until(
 
 
 def _sweep_in_threads(
-    rows: PolicyRows,
-    shared: FloatArray,
-    v: FloatArray,
-    spare: FloatArray,
-    max_sweeps: int,
-    span_tol: float,
-    relax: FloatArray,
+    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float, relax: FloatArray
 ) -> tuple[int, float, float, float]:
     """Do as `_sweep_until`, each sweep split over the cores."""
+    v, spare, shared = buffers
     low, high, before, count = -math.inf, math.inf, math.inf, 0
     while count < max_sweeps:
         before = high - low

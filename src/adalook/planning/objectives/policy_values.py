@@ -29,7 +29,7 @@ from adalook.mdp.model import MDP
 from adalook.mdp.names import Names
 from adalook.mdp.simulation import checked_stochastic_policy
 from adalook.mdp.transitions import ModelArrays
-from adalook.planning.certificate import Certificate, from_contraction
+from adalook.planning.certificate import Certificate, CertifiedBounds, from_contraction
 from adalook.planning.checks import checked_policy
 from adalook.planning.lookahead.levels import Residual, action_values
 from adalook.planning.solve import DEFAULT_TOLERANCE, published, solve
@@ -41,7 +41,7 @@ ROUNDING_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyValues:
+class PolicyValues(CertifiedBounds):
     """The answer of `evaluate`: V^π with bounds that hold in exact arithmetic."""
 
     mdp: MDP
@@ -53,16 +53,6 @@ class PolicyValues:
     solver: str
     """What computed the values."""
     seconds: float
-
-    @property
-    def lower(self) -> FloatArray:
-        """(S,) certified: lower <= V^π."""
-        return self.certificate.lower
-
-    @property
-    def upper(self) -> FloatArray:
-        """(S,) certified: V^π <= upper."""
-        return self.certificate.upper
 
     @cached_property
     def error(self) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate, from_bounds
-from adalook.planning.evaluation import functional, krylov, lu, sweeps
+from adalook.planning.evaluation import acyclic, functional, krylov, lu, sweeps
 from adalook.planning.precision import double_double as dd
 from adalook.planning.precision.ties import certain_ties
 
@@ -65,7 +65,7 @@ class Refinement:
         self._shared = dd.Expectations(np.empty(shared), np.empty(shared), np.empty(shared))
         start = np.ldexp(values, self._exponent) if np.isfinite(values).all() else np.zeros(mdp.num_states)
         self._values = dd.RelativeValues(0.0, start, np.zeros(mdp.num_states))
-        self._functional = functional.FunctionalGraph(mdp)
+        self._parts = _Parts(mdp)
         self._seen: set[int] = set()
         self._bold = False
         self.finished = False
@@ -111,7 +111,7 @@ class Refinement:
     def _evaluate(self, policy: IntArray) -> tuple[float, float, str]:
         """Correct the values until that no longer helps; returns bounds on T_π v − v, and the solver's name."""
         change = np.empty(self._mdp.num_states)
-        correction = _CorrectionSolver(self._mdp, policy, self._functional)
+        correction = _CorrectionSolver(self._mdp, policy, self._parts)
         best, best_bounds, before = self._values, (-math.inf, math.inf), math.inf
         for _ in range(MAX_CORRECTIONS):
             dd.expectations(self._mdp.arrays, self._values.high, self._values.low, self._shared)
@@ -151,26 +151,54 @@ def _recentred(v: dd.RelativeValues, more: FloatArray) -> dd.RelativeValues:
     return dd.RelativeValues(common, high, low)
 
 
+class _Parts:
+    """What is known of a model's structure: pointers to follow, and the states that no cycle leads to."""
+
+    def __init__(self, mdp: MDP) -> None:
+        self.graph = functional.FunctionalGraph(mdp)
+        self.peeled = acyclic.peel(mdp)
+        core = self.peeled.core if self.peeled is not None else ()
+        self.core = acyclic.core_model(mdp, self.peeled.core) if self.peeled is not None and len(core) else None
+        self.of_core = _Parts(self.core) if self.core is not None else None
+
+
 class _CorrectionSolver:
     """Solves x = b + γ P_π x in float64 for several b; a few digits are enough."""
 
-    def __init__(self, mdp: MDP, policy: IntArray, graph: functional.FunctionalGraph) -> None:
-        self._mdp, self._policy, self._graph = mdp, policy, graph
+    def __init__(self, mdp: MDP, policy: IntArray, parts: _Parts) -> None:
+        self._mdp, self._policy, self._parts = mdp, policy, parts
         self._rows = sweeps.PolicyRows.of(mdp, policy)
+        self._core: _CorrectionSolver | None = None
+        if parts.peeled is not None and parts.core is not None and parts.of_core is not None:
+            self._core = _CorrectionSolver(parts.core, policy[parts.peeled.core], parts.of_core)
         self._factors: Any = None
         self.name = "values"
 
     def solve(self, b: FloatArray) -> FloatArray | None:
         """Return x (S,), or None where no solver gets anywhere."""
-        solved = self._graph.solve(self._policy, b) if self._factors is None else None
+        solved = self._parts.graph.solve(self._policy, b) if self._factors is None else None
         if solved is not None:
             self.name = functional.NAME
+        elif self._parts.peeled is not None:
+            self.name = acyclic.NAME
+            solved = self._in_order(b, self._parts.peeled)
         elif self._factorised():
             self.name = lu.NAME
             solved = self._factors.solve(b)
         else:
             solved = self._swept(b)
         return solved if solved is not None and np.isfinite(solved).all() else None
+
+    def _in_order(self, b: FloatArray, peeled: acyclic.Peeled) -> FloatArray | None:
+        """Solve the core, then the states that no cycle leads to, one after the other."""
+        x: FloatArray = np.zeros(len(b))
+        if self._core is not None:
+            inside = self._core.solve(b[peeled.core])
+            if inside is None:
+                return None
+            x[peeled.core] = inside
+        acyclic.evaluate_in_order(self._rows._replace(reward=b), peeled.order, x)
+        return x
 
     def _factorised(self) -> bool:
         """Return whether there is a factorisation, made when first asked for unless it would take too long."""
