@@ -190,7 +190,7 @@ def outcome(loss):
 
 def contest_on_a_grid():
     mdp = al.zoo.gridworld(100, 100, discount=0.99)
-    contest = Contest(Costs(mdp), 1e-6, mdp.discount)
+    contest = Contest(mdp, 1e-6)
     return contest, Costs(mdp).backup
 
 
@@ -201,23 +201,35 @@ def test_what_falls_behind_gives_way():
     assert contest.first(local=True)[0] == "in place"
     contest.paid("in place", 10.0 * cost)
     contest.judge(outcome(1e-3))
-    assert contest.choose()[0] == "in place"
+    assert contest.choose(5_000)[0] == "in place"
     contest.paid("in place", 1e4 * cost)
     contest.judge(outcome(0.9e-3))
-    name, reason = contest.choose()
+    name, reason = contest.choose(5_000)
     assert name == "direct"
     assert "iteration in place would take" in reason
 
 
+def test_a_policy_that_has_settled_needs_one_factorisation():
+    for unsettled, winner in ((0, "direct"), (5_000, "sweeps")):
+        contest, cost = contest_on_a_grid()
+        contest.direct = 100.0 * cost
+        contest.first(local=False)
+        for loss in (1e-3, 0.5e-3):
+            contest.paid("sweeps", 60.0 * cost)
+            contest.judge(outcome(loss))
+        contest.left["sweeps"] = 300.0 * cost
+        assert contest.choose(unsettled)[0] == winner
+
+
 def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place():
-    for at_once, winner in ((40.0, "sweeps"), (60.0, "in place")):
+    for jacobi, winner in ((40.0, "sweeps"), (60.0, "in place")):
         contest, cost = contest_on_a_grid()
         contest.direct = 1e9 * cost
         contest.first(local=True)
         contest.paid("in place", 20.0 * cost)
         assert contest.comparison_due
-        contest.compared(at_once * cost, 100.0 * cost, 5.0 * cost)
-        assert contest.choose()[0] == winner
+        contest.compared(jacobi * cost, 100.0 * cost, 5.0 * cost)
+        assert contest.choose(5_000)[0] == winner
         assert not contest.comparison_due, "not before costs have doubled"
 
 

@@ -88,7 +88,7 @@ FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 COMPARED_SWEEPS, CLEARLY = 6, 2.0
 """Sweeps at once and in place are compared by so many of each, twice; one must be so much faster to take over."""
 SETTLED = 32
-"""They are not compared while more than a share 1/SETTLED of the actions change."""
+"""They are not compared while more than a share 1/SETTLED of the actions change; nor is a factorisation the last."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -283,7 +283,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     @cached_property
     def _contest(self) -> Contest:
-        return Contest(self._costs, self.tolerance, self.mdp.discount)
+        return Contest(self.mdp, self.tolerance)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Take the solver that is predicted to cost least."""
@@ -339,16 +339,17 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _cheapest_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Go on by the solver that wins the contest."""
         contest = self._contest
+        if last is not None:
+            contest.judge(last)
         if contest.total >= self._direct_due:
             contest.direct = self._direct_cost(policy)
             self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
         if last is None:
             name, reason = contest.first(local=self._local)
         else:
-            contest.judge(last)
             if self._local and contest.comparison_due and SETTLED * self._unsettled <= self.mdp.num_states:
                 values = self._compare_sweeps(policy, values)
-            name, reason = contest.choose()
+            name, reason = contest.choose(self._unsettled)
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
@@ -368,10 +369,12 @@ class AdaptiveEvaluation(ExactEvaluation):
         ended = in_place.sweep_in_place(self.mdp, policy, middle, count)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (middle, ended))
         span_tol = self._span_for(self.tolerance)
-        at_once = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
-        in_turn = _sweeps_left(after, span_tol, _rate(before, after, count))
-        self._contest.compared(at_once * self._costs.sweep, in_turn * self._costs.sweep, 4 * count * self._costs.sweep)
-        return swept.values if at_once < in_turn else ended
+        jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
+        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count))
+        self._contest.compared(
+            jacobi * self._costs.sweep, gauss_seidel * self._costs.sweep, 4 * count * self._costs.sweep
+        )
+        return swept.values if jacobi < gauss_seidel else ended
 
     def _sweeps_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, work: float, reason: str
@@ -385,8 +388,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         else:
             last_backup = self._eliminating.backup(evaluation.values, policy)
             looked_at = self._eliminating.pairs / self.mdp.num_pairs
-        if self._local:
-            self._unsettled = kernels.count_different(last_backup.actions, policy)
+        self._unsettled = kernels.count_different(last_backup.actions, policy)
         count = evaluation.swept / self.mdp.num_states
         self._contest.paid(SWEEPS, count * self._costs.sweep + looked_at * self._costs.backup)
         if reason:
@@ -438,7 +440,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._bandwidth is None:
             order = max(ORDER_LEAST, ORDER_COST * self._costs.backup)
-            if banded_too <= order or contest.total <= order:
+            if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
                 return banded_too  # finding an order for a sparse factorisation would cost as much
             self._bandwidth = lu.bandwidth(rows)
         return min(banded_too, self._sparse_cost())
@@ -549,14 +551,15 @@ class Contest:
     """Solvers that go on with each other's values, with what each has cost and is predicted to cost until the end.
 
     What is left to the one at work follows from the measured rate, how far the loss fell per nanosecond. Factorisations
-    are given `DIRECT_PASSES` at first; when these are used up without success, they are expected to need as many
-    again. They take over from iteration, and it from them, once that has cost a fair share of what they would: a wrong
-    guess costs a constant factor at most. Iteration in place and sweeps are compared on one policy.
+    are given `DIRECT_PASSES` at first, or one or two where actions hardly change any more; when these are used up
+    without success, they are expected to need as many again. They take over from iteration, and it from them, once that
+    has cost a fair share of what they would: a wrong guess costs a constant factor at most. Iteration in place and
+    sweeps are compared on one policy.
     """
 
-    def __init__(self, costs: Costs, tolerance: float, discount: float) -> None:
-        self._costs, self._tolerance = costs, tolerance
-        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - discount)))
+    def __init__(self, mdp: MDP, tolerance: float) -> None:
+        self._costs, self._tolerance, self._num_states = Costs(mdp), tolerance, mdp.num_states
+        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
@@ -582,6 +585,11 @@ class Contest:
         """Return the nanoseconds that a pass may take."""
         return min(self.left[name], self.work_allowed())
 
+    @property
+    def remaining(self) -> float:
+        """Nanoseconds that the solver at work is predicted to take until the end."""
+        return self.left[self._current]
+
     def work_allowed(self) -> float:
         """Return the nanoseconds after which the choice is made again."""
         return max(FIRST_BACKUPS * self._costs.backup, self.total)
@@ -591,7 +599,7 @@ class Contest:
         """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
         return self._current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
 
-    def compared(self, at_once: float, in_turn: float, cost: float) -> None:
+    def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
         The first figures of either are rough: only one that is clearly faster takes over.
@@ -599,10 +607,10 @@ class Contest:
         self.spent[self._current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
-        if self._current == IN_PLACE and CLEARLY * at_once < in_turn:
-            self._current, self.left[SWEEPS] = SWEEPS, at_once
-        elif self._current == SWEEPS and CLEARLY * in_turn < at_once:
-            self._current, self.left[IN_PLACE] = IN_PLACE, in_turn
+        if self._current == IN_PLACE and CLEARLY * jacobi < gauss_seidel:
+            self._current, self.left[SWEEPS] = SWEEPS, jacobi
+        elif self._current == SWEEPS and CLEARLY * gauss_seidel < jacobi:
+            self._current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
 
     def judge(self, last: PassOutcome) -> None:
         """Predict what is left to the solver at work from how far the loss fell in its last pass."""
@@ -624,14 +632,16 @@ class Contest:
         self._iterative = IN_PLACE if local else SWEEPS
         return self._current, reason
 
-    def choose(self) -> tuple[str, str]:
-        """Return the solver to go on with, and why."""
-        passes = DIRECT_PASSES
+    def choose(self, unsettled: int) -> tuple[str, str]:
+        """Return the solver to go on with, and why; `unsettled` states have changed their action of late."""
+        current, passes = self._current, DIRECT_PASSES
         while passes <= self._passes:
             passes *= 2
-        if self._current != DIRECT or self.left[DIRECT] == math.inf:
-            self.left[DIRECT] = (passes - self._passes) * (self.direct + 3.0 * self._costs.backup)
-        current = self._current
+        passes -= self._passes
+        if current != DIRECT:
+            passes = min(passes, 1 if unsettled == 0 else 2 if SETTLED * unsettled <= self._num_states else passes)
+        if current != DIRECT or self.left[DIRECT] == math.inf:
+            self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
         rival = self._iterative if current == DIRECT else DIRECT
         now, then = self.left[current], self.left[rival]
         if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:

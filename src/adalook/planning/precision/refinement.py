@@ -152,7 +152,7 @@ def _recentred(v: dd.RelativeValues, more: FloatArray) -> dd.RelativeValues:
 
 
 class _Parts:
-    """What is known of a model's structure: pointers to follow, and the states that no cycle leads to."""
+    """The structure of a model: pointers to follow, and the states that no cycle leads to."""
 
     def __init__(self, mdp: MDP) -> None:
         self.graph = functional.FunctionalGraph(mdp)
