@@ -398,7 +398,7 @@ def two_scales(clusters: int, size: int, discount: float) -> al.MDP:
 
 
 def star(arms: int, length: int, discount: float) -> al.MDP:
-    """A centre from which arms are walked along and back, with a prize at the end of each: all roads cross one state."""
+    """A centre from which arms are walked along and back, a prize at the end of each: all roads cross one state."""
     rng = np.random.default_rng(0)
     n = 1 + arms * length
     s = np.arange(1, n)
