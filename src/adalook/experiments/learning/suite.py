@@ -241,7 +241,7 @@ class TrainingJob:
 
     @property
     def resources(self) -> dict[str, float]:
-        """What a cluster sets aside for it: a core for each thread that computes."""
+        """Resources that a cluster sets aside for it: a core for each thread that computes."""
         if self.agent == RANDOM:
             return {"num_cpus": 1}
         config = AGENTS[self.agent].config(self.suite)
