@@ -1,120 +1,170 @@
 """Score against time per decision: trained agents alone, and with `al.Lookahead` at several budgets.
 
-    python -m benchmarks.lookahead cartpole --training 10000 --episodes 10
-    python -m benchmarks.lookahead minatar --game Breakout --training 40000 --episodes 10
+    python -m benchmarks.lookahead cartpole --training 10000 --episodes 4 --nodes 2 14 62 126
+    python -m benchmarks.lookahead lander --training 50000 --episodes 2 --nodes 40
+    python -m benchmarks.lookahead minatar --training 60000 --episodes 4 --nodes 32 128 --steps 300
+    python -m benchmarks.lookahead ale --training 60000 --episodes 1 --nodes 60 --steps 300
 
-The agents are a DQN of Stable-Baselines3 (CartPole) and a plain DQN of adalook (MinAtar). Time is the process's own, so
-that other work on the machine does not count; every line is JSON.
+The agents are a DQN of Stable-Baselines3 (CartPole, LunarLander) and a plain DQN of adalook (MinAtar's Space Invaders
+with sticky actions, Atari's Breakout), trained here, or loaded with `--agent`. Each plays the same episodes alone,
+boldly (correction 0) and cautiously (1). Time is the process's own, so that other work does not count. Rows are printed
+as JSON and added to results/lookahead.json, from which the page and its figure are drawn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 import warnings
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 import adalook as al
+from adalook.learning.evaluation import Evaluation
 from adalook.learning.lookahead import Lookahead
+from benchmarks.results import ROOT, machine, write_results
 
-BUDGETS = (2, 6, 14, 30, 62)
-"""Steps that a decision may simulate."""
-
-
-def played(agent: Any, env: Any, episodes: int) -> dict[str, float]:
-    """Play episodes as users do and return the mean score, its standard error and the milliseconds of a decision."""
-    scores, decisions, spent = [], 0, 0.0
-    for episode in range(episodes):
-        observation, _ = env.reset(seed=1_000 + episode)
-        over, score = False, 0.0
-        while not over:
-            begin = time.process_time()
-            action, _ = agent.predict(observation, deterministic=True)
-            spent += time.process_time() - begin
-            decisions += 1
-            observation, reward, terminated, truncated, _ = env.step(int(action))
-            over, score = terminated or truncated, score + float(reward)
-        scores.append(score)
-    return _summary(scores, spent, decisions)
+ENVS = {
+    "cartpole": "CartPole-v1",
+    "lander": "LunarLander-v3?replay=true",
+    "minatar": "MinAtar/SpaceInvaders-v1?sticky=0.1",
+    "ale": "ALE/Breakout-v5",
+}
+OPTIONS: dict[str, dict[str, Any]] = {"lander": {"samples": 1}}
+"""Arguments of `al.Lookahead`: LunarLander's trees are replayed, and one future is all that time allows."""
 
 
-def _summary(scores: Any, spent: float, decisions: float) -> dict[str, float]:
-    return {
-        "mean": round(float(np.mean(scores)), 2),
-        "standard_error": round(float(np.std(scores, ddof=1) / np.sqrt(len(scores))), 2),
-        "ms_per_decision": round(1e3 * spent / decisions, 3),
-    }
-
-
-def cartpole(training: int, episodes: int) -> Iterator[dict[str, Any]]:
-    """Yield the scores of an SB3 DQN that was trained briefly."""
+def trained(what: str, steps: int) -> Any:
+    """Return an agent that was trained for so many steps."""
+    if what in ("minatar", "ale"):
+        agent = al.DQN(ENVS[what].partition("?")[0], seed=0)
+        agent.learn(steps=steps, progress=False)
+        return agent
     from stable_baselines3 import DQN
 
-    env = gymnasium.make("CartPole-v1")
-    model = DQN(
-        "MlpPolicy",
-        env,
-        learning_rate=1e-3,
-        learning_starts=500,
-        exploration_fraction=0.3,
-        exploration_final_eps=0.05,
-        target_update_interval=250,
-        seed=0,
-        device="cpu",
-    )
-    model.learn(training)
-    yield {"agent": "SB3 DQN alone", "nodes": 0, **played(model, env, episodes)}
-    for nodes in BUDGETS:
-        for correction in (True, False):
-            agent = Lookahead(model, env, nodes=nodes, correction=correction)
-            yield {"agent": "with Lookahead", "nodes": nodes, "correction": correction, **played(agent, env, episodes)}
+    settings: dict[str, Any] = {
+        "cartpole": {"learning_rate": 1e-3, "learning_starts": 500, "exploration_fraction": 0.3},
+        "lander": {"learning_rate": 6.3e-4, "batch_size": 128, "buffer_size": 50_000, "exploration_fraction": 0.12},
+    }[what]
+    env = gymnasium.make(ENVS[what].partition("?")[0])
+    return DQN("MlpPolicy", env, target_update_interval=250, seed=0, device="cpu", **settings).learn(steps)
 
 
-def minatar(game: str, training: int, episodes: int) -> Iterator[dict[str, Any]]:
-    """Yield the scores of a plain DQN of ours that was trained briefly."""
-    model = al.DQN(f"MinAtar/{game}-v1", seed=0)
-    model.learn(steps=training)
-    begin = time.process_time()
-    alone = model.evaluate(episodes, seed=1)
-    spent = time.process_time() - begin
-    yield {"agent": "DQN alone", "nodes": 0, **_summary(alone.scores, spent, alone.steps.sum())}
-    for nodes in BUDGETS[1:]:
-        for correction in (True, False):
-            agent = Lookahead(model, f"MinAtar/{game}-v1", nodes=nodes, correction=correction)
+def loaded(what: str, path: str) -> Any:
+    """Return an agent that was saved."""
+    if what in ("minatar", "ale"):
+        return al.DQN.load(path)
+    from stable_baselines3 import DQN
+
+    return DQN.load(path, device="cpu")
+
+
+def rows(what: str, model: Any, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Play the same episodes alone and with every budget, and return a row for each."""
+    found: list[dict[str, Any]] = []
+
+    def add(nodes: int, correction: float, evaluation: Evaluation, seconds: float) -> None:
+        row = {
+            "what": what,
+            "nodes": nodes,
+            "correction": None if math.isinf(correction) else correction,
+            "mean": round(evaluation.mean, 2),
+            "standard_error": round(evaluation.standard_error, 2) if given.episodes > 1 else None,
+            "episodes": given.episodes,
+            "cut": evaluation.cut,
+            "ms_per_decision": round(1e3 * seconds / float(evaluation.steps.sum()), 2),
+        }
+        print(json.dumps(row), flush=True)
+        found.append(row)
+
+    play = {"episodes": given.episodes, "max_episode_steps": given.steps, "seed": 1}
+    for nodes in given.nodes:
+        for correction in given.corrections:
+            agent = Lookahead(model, ENVS[what], nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
+            if not found:
+                begin = time.process_time()
+                alone = agent.tune(corrections=(), **play)[math.inf]
+                add(0, math.inf, alone, time.process_time() - begin)
+                agent = Lookahead(model, ENVS[what], nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
             begin = time.process_time()
-            evaluation = agent.evaluate(episodes, num_envs=8, seed=1)
-            spent = time.process_time() - begin
-            yield {
-                "agent": "with Lookahead",
-                "nodes": nodes,
-                "correction": correction,
-                **_summary(evaluation.scores, spent, evaluation.steps.sum()),
-                "depths": evaluation.depths,
-            }
+            evaluation = agent.evaluate(**play)
+            add(nodes, correction, evaluation, time.process_time() - begin)
+            agent.close()
+    return found
+
+
+def figure(found: list[dict[str, Any]]) -> Figure:
+    """Return score against time per decision, a panel for each environment."""
+    kinds = [what for what in ENVS if any(row["what"] == what for row in found)]
+    made = Figure(figsize=(3.2 * len(kinds), 3.0), layout="constrained")
+    for panel, what in zip(made.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        for correction, label, colour in ((0.0, "bold", "#d55e00"), (1.0, "cautious", "#0072b2")):
+            mine = [row for row in found if row["what"] == what and row["correction"] == correction]
+            errors = [row["standard_error"] or 0.0 for row in mine]
+            times, means = [row["ms_per_decision"] for row in mine], [row["mean"] for row in mine]
+            panel.errorbar(times, means, errors, marker="o", ms=4, color=colour, label=label, capsize=2)
+        (alone,) = [row["mean"] for row in found if row["what"] == what and row["correction"] is None]
+        panel.axhline(alone, color="#555555", ls="--", lw=1, label="alone")
+        panel.set(title=ENVS[what].partition("?")[0], xlabel="ms per decision", xscale="log")
+        panel.spines[["top", "right"]].set_visible(False)
+    made.axes[0].set_ylabel("score")
+    made.axes[0].legend(frameon=False, fontsize=8)
+    return made
+
+
+def page(found: list[dict[str, Any]]) -> str:
+    """Return all rows as Markdown."""
+    lines = [
+        "# Lookahead for trained agents",
+        "",
+        "Score against processor time per decision, `python -m benchmarks.lookahead …` (the module names them). ± one "
+        "standard error. Bold takes every lead, cautious asks for more than the values usually err.",
+        "",
+        "![Score against time per decision](lookahead.png)",
+        "",
+        "| environment | nodes | correction | score | episodes | cut off | ms per decision |",
+        "|---|--:|---|--:|--:|--:|--:|",
+    ]
+    names = {None: "alone", 0.0: "bold", 1.0: "cautious"}
+    for row in found:
+        error = "" if row["standard_error"] is None else f" ± {row['standard_error']:.1f}"
+        lines.append(
+            f"| {ENVS[row['what']]} | {row['nodes']} | {names.get(row['correction'], row['correction'])} | "
+            f"{row['mean']:.1f}{error} | {row['episodes']} | {row['cut']} | {row['ms_per_decision']:.1f} |"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Run one benchmark and print a line for each agent."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["cartpole", "minatar"])
-    parser.add_argument("--game", default="Breakout")
+    """Run one benchmark and add its rows to the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=ENVS)
     parser.add_argument("--training", type=int, default=10_000, help="steps")
-    parser.add_argument("--episodes", type=int, default=10)
+    parser.add_argument("--agent", help="a saved agent, instead of training one")
+    parser.add_argument("--episodes", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=10_000, help="episodes are cut off after so many")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[14, 62])
+    parser.add_argument("--corrections", type=float, nargs="+", default=[0.0, 1.0])
+    parser.add_argument("--out", type=Path, default=ROOT / "results")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    if given.what == "cartpole":
-        rows = cartpole(given.training, given.episodes)
-    else:
-        rows = minatar(given.game, given.training, given.episodes)
-    for row in rows:
-        print(json.dumps({"what": given.what, **row}), flush=True)
+    about = machine()
+    model = loaded(given.what, given.agent) if given.agent else trained(given.what, given.training)
+    found = rows(given.what, model, given)
+    kept = given.out / "lookahead.json"
+    before = json.loads(kept.read_text()) if kept.exists() else {"machines": {}, "rows": []}
+    everything = [row for row in before["rows"] if row["what"] != given.what] + found
+    everything.sort(key=lambda row: list(ENVS).index(row["what"]))
+    results = {"machines": before["machines"] | {given.what: about}, "rows": everything}
+    write_results(given.out, "lookahead", results, page(everything))
+    figure(everything).savefig(given.out / "lookahead.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ html_title = "adalook"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {"navbar_align": "left", "show_toc_level": 2, "navigation_with_keys": False}
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 # Pages without pages below them need no column for these.
 html_sidebars = {page: [] for page in ("docs/index", "docs/install", "docs/start", "docs/howto")}

@@ -135,6 +135,15 @@ AGENTS: dict[str, Mistake] = {
     "an observation of a wrong shape": (lambda: al.DQN("CartPole-v1").predict(np.zeros(3)), "\\(4,\\)"),
     "a run from nowhere": (lambda: al.DQN.load("nowhere"), "nowhere"),
     "a config from nowhere": (lambda: al.Config.load("nowhere.toml"), "nowhere.toml"),
+    "a number as a model": (lambda: al.Lookahead(3, "CartPole-v1"), "Stable-Baselines3 model, a torch module"),
+    "a shape that there is not": (
+        lambda: al.Lookahead(lambda rows: rows[:, :2], "CartPole-v1", shape="mcts"),
+        "shape.*rollouts.*tree",
+    ),
+    "rolling out what has no policy": (
+        lambda: al.Lookahead(lambda rows: rows[:, 0], "CartPole-v1", shape="rollouts"),
+        'shape="tree"',
+    ),
     "old-style reset": (lambda: al.make_simulator(OldStyle()), "reset"),
     "an observation that is not as declared": (lambda: al.check_simulator(al.make_simulator(WrongShape())), "observ"),
 }
@@ -160,6 +169,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "a run from nowhere": ("evaluate nowhere", "nowhere"),
     "a resumed run from nowhere": ("train --resume nowhere --steps 5", "nowhere"),
     "several seeds of one run": ("train --resume nowhere --seeds 2 --steps 5", "one by one"),
+    "values from nowhere": ("search CartPole-v1 --values nowhere", "nowhere"),
     "a config file from nowhere": ("train CartPole-v1 --config no.toml --out x --steps 5", "no.toml"),
 }
 

@@ -40,6 +40,39 @@ def test_workers_and_seeds(capsys):
     assert runs[0] == runs[1] != runs[2]
 
 
+def test_slippery_ice_needs_values_at_the_leaves(tmp_path, capsys):
+    """With the optimal values at the leaves one step is enough: T V* = V*."""
+    lake = str(tmp_path / "lake")
+    assert main(["solve", "FrozenLake-v1", "--out", lake, "--json"]) == 0
+    capsys.readouterr()
+    assert main(["search", "FrozenLake-v1", "--depth", "1", "--states", "1", "--values", lake, "--json"]) == 0
+    (found,) = lines(capsys)
+    assert found["value"] == pytest.approx(al.Solution.load(lake).values[0])
+    assert main(["search", "FrozenLake-v1", "--depth", "1", "--states", "1", "--json"]) == 0
+    assert lines(capsys)[0]["value"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("env", "values", "words"),
+    [
+        ("CartPole-v1", "chain", "observes the number of its state"),
+        ("zoo:garnet?num_states=50&num_actions=2&branching=2", "chain", "for another model"),
+        ("CartPole-v1", "nowhere", "nowhere"),
+    ],
+)
+def test_values_of_something_else_are_refused(tmp_path, capsys, env, values, words):
+    al.solve(al.zoo.chain(n=5)).save(tmp_path / "chain")
+    assert main(["search", env, "--values", str(tmp_path / values)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_agent_values_leaves(tmp_path, capsys):
+    al.DQN("CartPole-v1", seed=0).save(tmp_path / "agent")
+    options = ["--depth", "2", "--states", "1", "--json", "--values", str(tmp_path / "agent")]
+    assert main(["search", "CartPole-v1", *options]) == 0
+    assert lines(capsys)[0]["value"] != pytest.approx(1.99)  # rewards alone
+
+
 @pytest.mark.parametrize(
     ("env", "options", "depths"),
     [

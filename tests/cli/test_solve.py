@@ -57,14 +57,14 @@ def test_nothing_is_written_without_out(
 
 def test_out_writes_the_solution_and_its_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     _, about = answer(capsys, "zoo:maze?size=12", "--out", str(tmp_path / "new" / "place"))
-    names = ["solution.npz", "solution.json", "solution.png", "solution.svg"]
+    names = ["model.npz", "solution.npz", "solution.json", "solution.png", "solution.svg"]
     assert [Path(path).name for path in about["files"]] == names
     assert all(Path(path).stat().st_size for path in about["files"])
 
 
 def test_a_model_without_layout_is_saved_without_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     _, about = answer(capsys, "zoo:forest", "--out", str(tmp_path))
-    assert [Path(path).name for path in about["files"]] == ["solution.npz", "solution.json"]
+    assert [Path(path).name for path in about["files"]] == ["model.npz", "solution.npz", "solution.json"]
 
 
 def test_an_answer_that_cannot_be_written_is_still_printed(

@@ -1,7 +1,7 @@
 """The command `adalook search`: show tree search at work on some states of a trajectory.
 
 Each search begins in the current state of the live env; then the env takes the action that the search chose. Leaves
-have the value 0: this is lookahead by rewards alone.
+have the value 0, which is lookahead by rewards alone, unless `--values` names a solution or an agent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from adalook._arrays import FloatArray
     from adalook.search import DepthRule, Expander, RecentDistances, SearchResult
+    from adalook.search.rules.base import ValueFunction
     from adalook.simulators.base import Observations, Simulator
 
 FORMAT, FORMAT_VERSION = "adalook search", 1
@@ -37,9 +38,10 @@ MIN_DISTANCES = 5
 class SearchCommand:
     """Search some states of a trajectory; print the values of the actions and what the trees cost.
 
-    Leaves have the value 0, so this is lookahead by rewards alone.
+    Leaves have the value 0, which is lookahead by rewards alone, unless --values says what they are worth.
 
     Example: adalook search ALE/Tutankham-v5 --depth 3 --engine processes --actors 2 --out look
+    Example: adalook solve FrozenLake-v1 --out lake && adalook search FrozenLake-v1 --depth 1 --values lake
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
@@ -49,6 +51,8 @@ class SearchCommand:
     rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
     """fixed | gap:GAP, stop when the best action is ahead by that much | quantile:2=SHARE,3=SHARE,… go to each depth in
     that share of the states, those whose value the last level changed most (the depths are its own, not --depth)."""
+    values: Annotated[Path | None, optional(Path, "DIR")] = None
+    """What leaves are worth: a solution that adalook solve wrote, a run or an exported agent. Without it 0."""
     width: Annotated[int | None, optional(int, "NODES")] = None
     """Expand at most so many nodes of a level, the most valuable ones."""
     samples: Annotated[int | None, optional(int, "N")] = None
@@ -87,11 +91,12 @@ class SearchCommand:
         validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()
         sim = make_simulator(self.env)
+        value_fn = leaf_values(self.values, sim)
         if self.out is not None:
             make_directory(self.out)
         searches = []
         with contextlib.closing(sim), make_expander(sim, engine_named(self.engine, self.actors)) as expander:
-            for searched in self.search_along(sim, rule, distances, expander):
+            for searched in self.search_along(sim, rule, distances, expander, value_fn):
                 searches.append(searched)
                 if self.json:
                     print(json.dumps(searched.summary()), flush=True)
@@ -115,10 +120,17 @@ class SearchCommand:
         return parse_rule(self.rule, self.depth, distances), distances
 
     def search_along(
-        self, sim: Simulator, rule: DepthRule, distances: RecentDistances, expander: Expander | None = None
+        self,
+        sim: Simulator,
+        rule: DepthRule,
+        distances: RecentDistances,
+        expander: Expander | None = None,
+        value_fn: ValueFunction | None = None,
     ) -> Iterator[SearchedState]:
         """Search some states of a trajectory, one after the other; `distances` gets those of every search."""
         import numpy as np
+
+        value_fn = _zero if value_fn is None else value_fn
 
         from adalook.search import Budget, FixedDepth, Root, search
 
@@ -132,7 +144,7 @@ class SearchCommand:
             result = search(
                 sim,
                 root,
-                _zero,
+                value_fn,
                 rule,
                 discount=self.discount,
                 seed=seed,
@@ -183,6 +195,44 @@ class SearchedState:
             "seconds": self.seconds,
             "expansion_seconds": result.seconds.expansion,
         }
+
+
+def leaf_values(directory: Path | None, sim: Simulator) -> ValueFunction:
+    """Return what leaves are worth: 0, the values of a saved solution, or those of a trained agent."""
+    if directory is None:
+        return _zero
+    if not (directory / "solution.npz").exists():
+        from adalook.learning.lookahead import value_function
+        from adalook.learning.runs.run import load_agent
+
+        q = value_function(load_agent(directory, None), sim)
+        return lambda observations, depth: q(observations).max(axis=1)
+    import numpy as np
+
+    from adalook.report.data.solution import load_solution
+
+    values = load_solution(directory).values
+    if sim.observation_shape != (1,) or not np.issubdtype(sim.observation_dtype, np.integer):
+        raise ArgumentError(
+            f"--values {directory} has a value per state",
+            expected="an environment that observes the number of its state, such as a model or FrozenLake-v1",
+            got=f"observations of shape {sim.observation_shape}",
+            remedy="name the directory of a run or an exported agent",
+        )
+
+    def of_states(observations: Observations, depth: int) -> FloatArray:
+        del depth
+        states = observations[:, 0]
+        if len(states) and states.max() >= len(values):
+            raise ArgumentError(
+                f"--values {directory} is for another model",
+                expected=f"at most {len(values)} states",
+                got=f"state {states.max()}",
+                remedy="solve the model that is searched",
+            )
+        return np.asarray(values[states])
+
+    return of_states
 
 
 def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:

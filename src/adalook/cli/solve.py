@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from adalook.planning.solution import Solution
 
 MOST_STATES_IN_JSON = 10_000
+MOST_STATES_SAVED = 1_000_000
+"""Solutions of larger models are written without a copy of the model, so `al.Solution.load` cannot read them."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class SolveCommand:
     """Write values and policy to this file every minute or so, and go on from it if it is there: the same command goes
     on with a solve that was killed or stopped by a limit. A file of another model, method or tolerance is refused."""
     out: Annotated[Path | None, optional(Path, "DIR")] = None
-    """Write solution.npz, solution.json and, for models on a grid, a picture into this directory."""
+    """Write the solution, for al.Solution.load, and, for models on a grid, a picture into this directory."""
     report: bool = False
     """Also write report.html there: how the solve went and, for models on a grid, an explorer of its iterations."""
     json: bool = False
@@ -112,7 +114,15 @@ class SolveCommand:
                 write_csv(solution, self.csv)
                 files.append(self.csv)
             if self.out is not None:
-                files += save_solution(solution, mdp, self.out, source=self.source, prior=prior, with_trace=self.report)
+                files += save_solution(
+                    solution,
+                    mdp,
+                    self.out,
+                    source=self.source,
+                    prior=prior,
+                    with_trace=self.report,
+                    with_model=mdp.num_states <= MOST_STATES_SAVED,
+                )
                 if mdp.layout is not None:
                     from adalook.report.figures.solution import draw_solution
 

@@ -89,7 +89,7 @@ def distances(maze: ExperimentData) -> FigureSpec | None:
     import matplotlib
     from matplotlib.ticker import MaxNLocator
 
-    figure = new_figure(6.6, 3.8)
+    figure = new_figure(12.6, 4.6)
     panel = figure.subplots()
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(fixed)))
     for number, (method, colour) in enumerate(zip(fixed, shades, strict=True)):

@@ -28,7 +28,7 @@ def best_depths(sweep: ExperimentData) -> FigureSpec | None:
     grid = cells(sweep)
     if not grid:
         return None
-    figure = new_figure(9.4, 5.6)
+    figure = new_figure(12.6, 5.6)
     axes = figure.subplots(2, 3, sharex=True, sharey=True)
     found = {convention: _best_depths(grid, convention) for convention in CONVENTIONS}
     deepest = max(float(np.nanmax(numbers)) for numbers in found.values())
