@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled, inlined
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Rows, code_of_row, is_deterministic, is_stochastic, row_of
 from adalook.planning.lookahead.kernels import index
@@ -30,10 +30,6 @@ LONG_ROWS = 64
 """Models with more entries than this per (state, action) are not looked at: so dense a graph is hardly acyclic."""
 
 
-PARTS = 4
-"""After each of so many parts of a model it is looked whether every state has been reached."""
-
-
 class Peeled(NamedTuple):
     """A model split into the states that no cycle leads to, and the rest."""
 
@@ -46,7 +42,7 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
         return None
-    if _all_reached(mdp.arrays, np.zeros(n, np.bool_)):
+    if _all_reached(mdp.arrays, np.zeros(n, np.int32)):
         return None
     arrivals = np.zeros(n, np.int32)
     used = np.zeros(mdp.rows.num_rows, np.int32)
@@ -123,31 +119,42 @@ def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v:
 
 
 @compiled
-def _all_reached(model: ModelArrays, reached: BoolArray) -> bool:
-    """Return whether another state leads to every state, shared rows aside; on random graphs that shows soon.
+def _all_reached(model: ModelArrays, arrivals: IntArray) -> bool:
+    """Return whether every state is certainly reached from another one, shared rows aside.
 
-    States are marked without asking whether they are already, which a processor could not guess; what is left is
-    counted after every part of the model.
+    Rows are counted as they lie in memory, each once; a state's own moves make up for at most one arrival per action,
+    so that only states of few arrivals are looked at. On random graphs half of the rows are enough.
     """
     num_states, num_actions = model.codes.shape
-    part = max(1, num_states // PARTS)
-    for first in range(0, num_states, part):
-        for s in range(index(first), index(min(first + part, num_states))):
-            for a in range(index(num_actions)):
-                code = model.codes[s, a]
-                if is_deterministic(code):
-                    reached[index(code)] |= index(code) != s
-                elif code != NOT_OFFERED and row_of(code) >= model.num_shared:
-                    row = index(row_of(code))
-                    for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
-                        successor = index(model.indices[k])
-                        reached[successor] |= successor != s
+    for s in range(num_states):
+        for a in range(index(num_actions)):
+            code = model.codes[index(s), a]
+            if is_deterministic(code):
+                arrivals[index(code)] += code != s
+    start, last = int(model.indptr[model.num_shared]), len(model.indices)
+    for stop in ((start + last) // 2, last):
+        for k in range(index(start), index(stop)):
+            arrivals[index(model.indices[k])] += 1
+        start = stop
         left = 0
-        for s in range(index(num_states)):
-            left += not reached[s]
+        for s in range(num_states):
+            if arrivals[s] <= num_actions:
+                left += arrivals[s] <= _moves_that_may_stay(model, s)
         if left == 0:
             return True
     return False
+
+
+@compiled
+def _moves_that_may_stay(model: ModelArrays, s: int) -> int:
+    """Return how many stochastic moves of a state may lead back to it."""
+    count = 0
+    for a in range(model.codes.shape[1]):
+        code = model.codes[s, a]
+        if code != NOT_OFFERED and not is_deterministic(code):
+            for k in range(model.indptr[row_of(code)], model.indptr[row_of(code) + 1]):
+                count += model.indices[k] == s
+    return count
 
 
 @compiled

@@ -435,7 +435,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
         n, contest = self.mdp.num_states, self._contest
         if self._rounds == 1:  # the first policy may be narrower than those to come
-            return banded_cost(n, *banded.widest_bandwidths(self.mdp))
+            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._local else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._bandwidth is None:
