@@ -47,13 +47,15 @@ docs: .venv/ready  ## build the documentation into build/site; a warning is an e
 	@echo '<!doctype html><meta http-equiv="refresh" content="0; url=docs/index.html">' > build/site/index.html
 	@echo open build/site/index.html
 
-package: .venv/ready  ## build wheel and source archive into dist/ and try the wheel in an empty environment
+package: .venv/ready  ## build wheel and source archive into dist/ and try both in an empty environment
 	rm -rf dist build/try
 	$(BIN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/try
 	build/try/bin/pip install --quiet --constraint constraints.txt dist/*.whl
 	cd build/try && bin/adalook --version && bin/adalook solve 'zoo:maze?size=10&seed=1' --out maze
 	cd build/try && bin/python -c "import adalook as al; sol = al.solve(al.zoo.chain()); assert sol.certified; print(sol)"
+	build/try/bin/pip install --quiet --force-reinstall --no-deps dist/*.tar.gz
+	cd build/try && bin/adalook solve zoo:chain
 
 bench-planning: .venv/bench-ready  ## side by side with quantecon, mdpsolver, mdptoolbox and Storm, into results/
 	$(BIN)/python -m benchmarks.planning

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from adalook._validation import field_help
 from adalook.cli.main import main
@@ -204,6 +205,38 @@ def test_the_printed_command_resumes_an_interrupted_run(
     assert command[0] == "adalook"
     assert main(command[1:]) == 0
     assert "48 steps in" in capsys.readouterr().out
+
+
+def test_gifs_and_galleries_show_what_the_environment_renders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "red_room.py").write_text(
+        "import gymnasium, numpy as np\n\n\n"
+        "class Room(gymnasium.Env):\n"
+        "    metadata = {'render_modes': ['rgb_array']}\n"
+        "    observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float32)\n"
+        "    action_space = gymnasium.spaces.Discrete(2)\n"
+        "    render_mode = None\n\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        super().reset(seed=seed)\n"
+        "        self.time = 0\n"
+        "        return np.zeros(1, np.float32), {}\n\n"
+        "    def step(self, action):\n"
+        "        self.time += 1\n"
+        "        return np.zeros(1, np.float32), 1.0, self.time == 3, False, {}\n\n"
+        "    def render(self):\n"
+        "        return np.full((400, 400, 3), (250, 10, 10), np.uint8)\n"
+    )
+    env = "red_room:Room"
+    assert main(["train", env, "--agent", "dqn", "--steps", "16", "--out", "run", *SMALL]) == 0
+    pictures = ["--gif", "room.gif", "--gallery", "room.png"]
+    assert main(["evaluate", "run", "--env", env, "--episodes", "1", *pictures]) == 0
+    with Image.open("room.gif") as gif:
+        red, green, blue = gif.convert("RGB").getpixel((gif.size[0] // 2, gif.size[1] // 3))
+    assert red > 200 > 60 > max(green, blue)
+    with Image.open("room.png") as gallery:
+        assert any(red > 200 and green < 60 for _, (red, green, *_) in gallery.convert("RGB").getcolors(2**24))
 
 
 def test_several_seeds_and_a_config_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

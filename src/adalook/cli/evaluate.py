@@ -64,12 +64,14 @@ class EvaluateCommand:
             f"the agent of {self.directory.name}", action_names=agent.sim.action_names, max_decisions=MOST_STATES
         )
 
-        def watch(episode: int, observation: Any, decision: Any) -> None:
+        def watch(episode: int, observation: Any, decision: Any, env: Any) -> None:
             if self.gif is not None:
-                gif(episode, observation, decision)
+                gif(episode, observation, decision, env)
             if self.gallery is not None:
                 with contextlib.suppress(GalleryFull):  # states enough, yet the episodes go on
-                    gallery(episode, observation, decision)
+                    gallery(episode, observation, decision, env)
+
+        watch.needs_env = True  # type: ignore[attr-defined]
 
         evaluation = agent.evaluate(self.episodes, seed=self.seed, epsilon=self.epsilon, watcher=watch)
         if self.gif is not None:

@@ -14,6 +14,9 @@ import numpy as np
 
 from adalook._pictures import Pixels, state_image
 
+THUMBNAIL = 120
+"""Pixels of a kept picture, each way."""
+
 
 class WatchedDecision(Protocol):
     """The part of an agent's decision that the gallery reads."""
@@ -26,6 +29,13 @@ class WatchedDecision(Protocol):
 
     @property
     def distances(self) -> Mapping[int, float]: ...
+
+
+class Rendered(Protocol):
+    """What a gallery needs of an environment."""
+
+    def render(self) -> np.ndarray[Any, Any] | None:
+        """Return a picture (height, width, 3), or None."""
 
 
 class GalleryFull(Exception):
@@ -64,13 +74,20 @@ class StateGallery:
         self._action_names, self._max_decisions = tuple(action_names), max_decisions
         self._steps: dict[int, int] = {}
 
-    def __call__(self, episode: int, observation: np.ndarray[Any, Any], decision: WatchedDecision) -> None:
+    needs_env = True
+
+    def __call__(
+        self, episode: int, observation: np.ndarray[Any, Any], decision: WatchedDecision, env: Rendered | None = None
+    ) -> None:
+        """Keep a state as its environment renders it, if it does, else as it is observed."""
         if len(self.states) >= self._max_decisions:
             self.cut_short = True
             raise GalleryFull
         step = self._steps.get(episode, 0)
         self._steps[episode] = step + 1
-        image, distances = state_image(observation), dict(decision.distances)
+        rendered = None if env is None else env.render()
+        image = state_image(observation) if rendered is None else _thumbnail(rendered)
+        distances = dict(decision.distances)
         self.states.append(GalleryState(episode, step, decision.depth, decision.action, distances, image))
 
     @property
@@ -97,3 +114,9 @@ class StateGallery:
         found = list(different.values())
         chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
         return [found[index] for index in chosen]
+
+
+def _thumbnail(picture: np.ndarray[Any, Any]) -> Pixels:
+    """Return a picture with at most THUMBNAIL pixels each way: a gallery is chosen from thousands."""
+    step = -(-max(picture.shape[:2]) // THUMBNAIL)
+    return np.ascontiguousarray(picture[::step, ::step])
