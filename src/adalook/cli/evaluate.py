@@ -64,7 +64,7 @@ class EvaluateCommand:
             f"the agent of {self.directory.name}", action_names=agent.sim.action_names, max_decisions=MOST_STATES
         )
 
-        def watch(episode: int, observation: Any, decision: Any, env: Any) -> None:
+        def watch(episode: int, observation: Any, decision: Any, env: Any = None) -> None:
             if self.gif is not None:
                 gif(episode, observation, decision, env)
             if self.gallery is not None:
