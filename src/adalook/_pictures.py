@@ -19,6 +19,10 @@ def depth_colour(depth: int) -> str:
     return DEPTH_COLOURS[min(depth, len(DEPTH_COLOURS) - 1)]
 
 
+THUMBNAIL = 120
+"""Pixels of a kept picture, each way."""
+
+
 def state_image(observation: np.ndarray[Any, Any]) -> Pixels | str:
     r"""Return what a state looks like: the newest frame in grey, a colour per plane of bits, or numbers as text.
 
@@ -40,3 +44,13 @@ def state_image(observation: np.ndarray[Any, Any]) -> Pixels | str:
 
 _PALETTE = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in PLANES], np.uint8)
 """(planes, 3)"""
+
+
+def thumbnail(picture: np.ndarray[Any, Any]) -> Pixels:
+    """Return a rendered picture with at most THUMBNAIL pixels each way: pages and files hold many of them.
+
+    >>> thumbnail(np.zeros((400, 600, 3), np.uint8)).shape
+    (80, 120, 3)
+    """
+    step = -(-max(picture.shape[:2]) // THUMBNAIL)
+    return np.ascontiguousarray(picture[::step, ::step])

@@ -50,6 +50,19 @@ def test_slippery_ice_needs_values_at_the_leaves(tmp_path, capsys):
     assert found["value"] == pytest.approx(al.Solution.load(lake).values[0])
     assert main(["search", "FrozenLake-v1", "--depth", "1", "--states", "1", "--json"]) == 0
     assert lines(capsys)[0]["value"] == 0.0
+    assert main(["search", "FrozenLake-v1", "--depth", "1", "--states", "1"]) == 0
+    assert "say what leaves are worth (--values)" in capsys.readouterr().out
+
+
+def test_pictures_are_what_the_environment_renders_and_paths_may_end_early(tmp_path):
+    assert main(["search", "FrozenLake-v1", "--depth", "6", "--states", "4", "--out", str(tmp_path)]) == 0
+    about = json.loads((tmp_path / "search.json").read_text())
+    with np.load(tmp_path / "search.npz") as arrays:
+        for number, search in enumerate(about["searches"]):
+            pictures = arrays[f"pictures_{number}"]
+            assert pictures.shape[0] == len(search["path"]) + 1
+            assert pictures.std() > 10
+    assert (tmp_path / "search.png").stat().st_size > 0
 
 
 @pytest.mark.parametrize(

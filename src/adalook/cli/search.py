@@ -155,8 +155,10 @@ class SearchCommand:
             )
             seconds = time.perf_counter() - begin
             distances.add_result(result)
-            path, rewards = _follow(sim, sim.reseed(root.state, seed), result.path)
-            yield SearchedState(number * self.every, result, root.observation, path, rewards, seconds)
+            start = sim.reseed(root.state, seed)
+            path, rewards = _follow(sim, start, result.path)
+            pictures = _pictures(sim, start, result.path[: len(path)]) if self.out is not None else None
+            yield SearchedState(number * self.every, result, root.observation, path, rewards, seconds, pictures)
             for action in [result.action, *rng.integers(sim.num_actions, size=self.every - 1).tolist()]:
                 if sim.step(action).episode_over:
                     sim.reset()
@@ -176,6 +178,8 @@ class SearchedState:
     path_rewards: FloatArray
     """(n,)"""
     seconds: float
+    pictures: np.ndarray[Any, Any] | None = None
+    """(n + 1, height, width, 3) what the env renders in the root and along the path; None if it renders nothing"""
 
     def summary(self) -> dict[str, Any]:
         """Return the search as plain data; actions not offered, or dropped by a beam, have the value None."""
@@ -187,7 +191,7 @@ class SearchedState:
             "action_values": [value if math.isfinite(value) else None for value in result.action_values.tolist()],
             "depth": result.depth,
             "status": result.status.value,
-            "path": list(result.path),
+            "path": list(result.path[: len(self.path_rewards)]),  # under chance it may end earlier than in the tree
             "path_rewards": self.path_rewards.tolist(),
             "nodes": result.nodes,
             "tree_nodes": result.tree_nodes,
@@ -292,6 +296,11 @@ def _print_searches(searches: list[dict[str, Any]], action_names: Sequence[str])
         f"merges nothing has {tree_nodes:,}, which makes {tree_nodes / seconds:,.0f} a second.",
         soft_wrap=True,
     )
+    if not any(value for search in searches for value in search["action_values"]):
+        console.print(
+            "All values are 0: no reward is in reach. Look deeper (--depth), or say what leaves are worth (--values).",
+            soft_wrap=True,
+        )
 
 
 def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[SearchedState]) -> None:
@@ -302,6 +311,8 @@ def save_searches(directory: Path, about: dict[str, Any], searches: Sequence[Sea
     arrays: dict[str, Any] = {}
     for number, searched in enumerate(searches):
         arrays[f"root_{number}"], arrays[f"path_{number}"] = searched.observation, searched.path
+        if searched.pictures is not None:
+            arrays[f"pictures_{number}"] = searched.pictures
     summaries = [searched.summary() for searched in searches]
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, **about, "searches": summaries}
     for name, data in (
@@ -317,6 +328,23 @@ def _zero(observations: Observations, depth: int) -> FloatArray:
     import numpy as np
 
     return np.zeros(len(observations))
+
+
+def _pictures(sim: Simulator, state: Any, actions: Sequence[int]) -> np.ndarray[Any, Any] | None:
+    """Return what the env renders in its current state and along a path from there; None if it renders nothing."""
+    import numpy as np
+
+    from adalook._pictures import thumbnail
+
+    rendered = [sim.render()]
+    if rendered[0] is None:
+        return None
+    with contextlib.closing(sim.clone()) as clone:
+        clone.restore(state)
+        for action in actions:
+            clone.step(action)
+            rendered.append(clone.render())
+    return np.stack([thumbnail(picture) for picture in rendered if picture is not None])
 
 
 def _follow(sim: Simulator, state: Any, actions: Sequence[int]) -> tuple[Observations, FloatArray]:

@@ -12,10 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adalook._pictures import Pixels, state_image
-
-THUMBNAIL = 120
-"""Pixels of a kept picture, each way."""
+from adalook._pictures import Pixels, state_image, thumbnail
 
 
 class WatchedDecision(Protocol):
@@ -86,7 +83,7 @@ class StateGallery:
         step = self._steps.get(episode, 0)
         self._steps[episode] = step + 1
         rendered = None if env is None else env.render()
-        image = state_image(observation) if rendered is None else _thumbnail(rendered)
+        image = state_image(observation) if rendered is None else thumbnail(rendered)
         distances = dict(decision.distances)
         self.states.append(GalleryState(episode, step, decision.depth, decision.action, distances, image))
 
@@ -114,9 +111,3 @@ class StateGallery:
         found = list(different.values())
         chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
         return [found[index] for index in chosen]
-
-
-def _thumbnail(picture: np.ndarray[Any, Any]) -> Pixels:
-    """Return a picture with at most THUMBNAIL pixels each way: a gallery is chosen from thousands."""
-    step = -(-max(picture.shape[:2]) // THUMBNAIL)
-    return np.ascontiguousarray(picture[::step, ::step])

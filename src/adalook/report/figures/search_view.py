@@ -6,6 +6,7 @@ Reads `search.json` and `search.npz`, which `adalook search --out` writes.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +74,15 @@ def _figure(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Figure:
     grid = figure.add_gridspec(len(chosen), columns + 2, width_ratios=[1.0] * (columns + 1) + [2.1])
     for row, number in enumerate(chosen):
         search = searches[number]
-        root = figure.add_subplot(grid[row, 0])
-        _show(root, arrays[f"root_{number}"], f"step {search['step']}")
+        seen = [arrays[f"root_{number}"], *arrays[f"path_{number}"]]
+        images: Sequence[Pixels | str] = [state_image(observation) for observation in seen]
+        if len(arrays.get(f"pictures_{number}", ())) == len(images):
+            images = list(arrays[f"pictures_{number}"])
+        _show(figure.add_subplot(grid[row, 0]), images[0], f"step {search['step']}")
         for column, action in enumerate(search["path"]):
             axes = figure.add_subplot(grid[row, column + 1])
             title = f"action {action}, reward {search['path_rewards'][column]:g}"
-            _show(axes, arrays[f"path_{number}"][column], title)
+            _show(axes, images[column + 1], title)
         _values(figure.add_subplot(grid[row, columns + 1]), search)
     return figure
 
@@ -89,9 +93,9 @@ def _spread(search: dict[str, Any]) -> float:
     return float(max(known) - min(known))
 
 
-def _show(axes: Axes, observation: np.ndarray, title: str) -> None:
+def _show(axes: Axes, image: Pixels | str, title: str) -> None:
     axes.set_title(title, fontsize=SMALL, color=INK)
-    show_image(axes, state_image(observation))
+    show_image(axes, image)
 
 
 def show_image(axes: Axes, image: Pixels | str) -> None:
