@@ -14,7 +14,7 @@ from adalook.errors import AdalookError
 
 REFUSED, EQUAL, DIFFERENT, FOREIGN, HANG, MEMORY = "refused", "equal", "different", "foreign", "hang", "memory"
 MAX_EXAMPLES = 5
-MAX_SECONDS = 900.0
+MAX_SECONDS = 300.0
 """An attempt that takes longer hangs; a busy machine may take minutes to compile kernels."""
 MAX_MEGABYTES = 700
 """An attempt may not raise the process's peak memory by more."""

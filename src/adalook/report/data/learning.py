@@ -178,6 +178,7 @@ def _gather(place: Path, index: JsonDict) -> LearningData:
     outdated = tuple(name for name in records if refused.get(name) == _digest(place / "runs" / f"{name}.json"))
     runs: dict[tuple[str, str], list[JsonDict]] = {}
     for name, record in records.items():
+        _check_record(record)
         if name not in outdated:
             runs.setdefault((record["game"], record["agent"]), []).append(record)
     games = {game: int(about["final_episodes"]) for game, about in index["games"].items()}
@@ -201,6 +202,47 @@ def _gather(place: Path, index: JsonDict) -> LearningData:
         missing=tuple(name for name in planned if name not in records or name in outdated),
         outdated=outdated,
     )
+
+
+LARGEST_NUMBER = 1e18
+"""Of anything that is counted or measured in a run."""
+
+
+def _is_number(value: Any, least: float = -LARGEST_NUMBER) -> bool:
+    return type(value) in (int, float) and least <= value <= LARGEST_NUMBER
+
+
+def _check_record(record: JsonDict) -> None:
+    """Raise ValueError unless a record's numbers are numbers: figures and tables compute with them."""
+
+    def check(holds: bool, what: str) -> None:
+        if not holds:
+            raise ValueError(f"{what} of {record.get('game')}, {record.get('agent')} is wrong")
+
+    def numbers(values: Any) -> bool:
+        return isinstance(values, list) and all(value is None or _is_number(value) for value in values)
+
+    check(isinstance(record["game"], str) and isinstance(record["agent"], str), "the name")
+    final = record["final"]
+    if final is not None:
+        scores = final["scores"]
+        check(_is_number(final["score"]) and numbers(scores) and None not in scores and bool(scores), "the final score")
+        rest = ("mean_depth", "nodes_per_step", "stalled", "cut")
+        check(all(final.get(name) is None or _is_number(final[name]) for name in rest), "the final evaluation")
+    if record["agent"] == RANDOM:
+        return
+    check(all(_is_number(record[name], 1e-9) for name in ("cpu_seconds", "wall_seconds", "steps")), "the cost")
+    check(record["last_training_score"] is None or _is_number(record["last_training_score"]), "the training score")
+    check(isinstance(record["prior_finished"], bool) and isinstance(record["definition"], dict), "the definition")
+    timeline, samples = record["timeline"], record.get("samples") or {}
+    columns = {name: column for name, column in timeline.items() if name != "depths"}
+    columns |= {f"depth {int(depth)}": column for depth, column in timeline["depths"].items()}
+    check({"steps", "prior_steps", "episodes", "nodes"} <= set(columns), "the timeline")
+    check("ties" not in columns or sum(columns["steps"]) > 0, "the number of steps")
+    for name, column in columns.items():
+        whole = numbers(column) and len(column) == len(timeline["steps"])
+        check(whole and (name == "scores" or None not in column), f"{name} of the timeline")
+    check(all(numbers(column) for column in samples.values()), "the memory")
 
 
 def _by_seed(path: Path) -> tuple[str, int]:

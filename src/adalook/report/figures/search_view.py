@@ -34,14 +34,21 @@ BEST, OTHER = "#d55e00", "#56b4e9"
 def draw_searches(directory: str | Path) -> Path:
     """Draw the searches saved in a directory as `search.png`; of many, those whose action values differ most."""
     place = Path(directory)
-    about, arrays = _load(place)
-    figure = _figure(about, arrays)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    load_figure(place).savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     path = place / "search.png"
     with atomic_write(path) as file:
         file.write(buffer.getvalue())
     return path
+
+
+def load_figure(place: Path) -> Figure:
+    """Return the figure of the searches saved in a directory."""
+    about, arrays = _load(place)
+    try:
+        return _figure(about, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        raise FileError(f"the searches in {place} are damaged", got=repr(error), remedy=MAKE_ONE) from error
 
 
 def _load(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
