@@ -39,9 +39,8 @@ def _killed(scale: Scale, rng: np.random.Generator) -> Row:
             number = int(rng.integers(2))
 
             def kill(number: int = number) -> None:
-                victims = pool.process_ids  # type: ignore[attr-defined]
-                with contextlib.suppress(ProcessLookupError, IndexError):
-                    os.kill(victims[number], signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError, IndexError, ValueError):  # it may just be replaced
+                    os.kill(pool.process_ids[number], signal.SIGKILL)  # type: ignore[attr-defined]
 
             timer = threading.Timer(delay, kill)
             timer.start()
