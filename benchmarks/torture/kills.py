@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -15,53 +18,62 @@ from pathlib import Path
 
 import numpy as np
 
-from adalook.learning.runs.directory import load_newest
+from adalook.learning.runs.directory import RunDirectory, load_newest
+from adalook.storage.serializer import Segment
 from benchmarks.results import ROOT
 from benchmarks.torture.outcome import Row, Scale
 
 LOST, UNREADABLE, DIFFERENT, LEFTOVERS = "reported save lost", "unreadable", "resumed differently", "left files"
 BAD = frozenset({LOST, UNREADABLE, DIFFERENT, LEFTOVERS, "hang"})
-SAVES, TRAININGS, EXPERIMENTS = 500, 100, 40
+SAVES, TRAININGS, EXPERIMENTS, KILLED_ACTORS = 2_000, 100, 40, 40
 """Kills, in the full torture."""
-
-SAVER = """
-    import sys
-    import numpy as np
-    from adalook.learning.runs.directory import RunDirectory
-    from adalook.storage.serializer import Segment
-    with RunDirectory(sys.argv[1]) as run:
-        for step in range(1, 100_000):
-            state = {"agent": np.full(2_000, step), "full": [Segment(np.full(5_000, i)) for i in range(step, step + 5)]}
-            run.save(step, state)
-            print(step, flush=True)
-"""
 
 
 def _environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 
 
+def _save(place: Path, report: int) -> None:
+    """Save one checkpoint after another, and report each when it is safe."""
+    with RunDirectory(place) as run:
+        found = run.load_newest()
+        for step in range(1 + (0 if found is None else found.step), 10**9):
+            full = [Segment(np.full(5_000, number)) for number in range(step, step + 5)]
+            run.save(step, {"agent": np.full(2_000, step), "full": full})
+            os.write(report, f"{step} ".encode())
+
+
 def _saves(scale: Scale, rng: np.random.Generator) -> Row:
+    """Kill savers that are forked, which is a hundred times cheaper than to start them."""
     row = Row("kill -9", "while checkpoints are saved", BAD, "the last one reported can be read, or a newer one")
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         place = Path(name) / "run"
         for _ in range(scale.count(SAVES, least=3)):
-            command = [sys.executable, "-c", textwrap.dedent(SAVER), str(place)]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                time.sleep(float(rng.uniform(0.0, 0.3)))
-                process.kill()
-                reported = [int(line) for line in process.stdout.read().split()] or [1]
+            reports, report = os.pipe()
+            pid = os.fork()
+            if not pid:
+                with contextlib.suppress(BaseException):
+                    _save(place, report)
+                os._exit(1)
+            os.close(report)
+            with open(reports, "rb") as file:
+                first = file.read(1)
+                time.sleep(float(rng.uniform(0.0, 0.1)))
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                reported = [int(step) for step in (first + file.read()).split()] or [0]
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found = load_newest(place)
+                found = load_newest(place)
                 assert found is not None
                 whole = bool((found.state["agent"] == found.step).all())
                 row.add("readable" if whole and found.step >= reported[-1] else LOST, f"{found.step} < {reported[-1]}")
             except Exception as error:
                 row.add(UNREADABLE, repr(error))
+        with RunDirectory(place):  # removes what killed writers left
+            pass
+        left = [path.name for path in place.rglob(".adalook-*.tmp")]
+        row.add(LEFTOVERS if left else "nothing left behind", str(left[:5]))
     return row
 
 
@@ -169,7 +181,70 @@ def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
     return row
 
 
+ACTORS = """
+    import json, os, random, signal, sys, threading
+    import adalook as al
+    from tests.learning.small import BREAKOUT, fingerprint, small_config
+
+    def train(engine, steps, on_round=lambda agent: None):
+        agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
+        for _ in agent.rounds():
+            on_round(agent)
+            if agent.step >= steps:
+                break
+        result, lost = fingerprint(agent), getattr(agent.trainer.acting, "lost", 0)
+        agent.forget_training()
+        return result, lost
+
+    def main():
+        kind, wanted, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+        rng, kills = random.Random(seed), []
+
+        def end(pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+        def kill(agent):
+            if agent.step % 16 == 0 and len(kills) < wanted:
+                pid = agent.trainer.acting._hosts.process_ids[rng.randrange(2)]
+                kills.append(pid)
+                threading.Timer(rng.choice((0.0, 0.001, 0.005, 0.02)), end, (pid,)).start()
+
+        steps = 20 * wanted + 40
+        alone, _ = train(None, steps)
+        found, lost = train({"ray": al.Ray, "processes": al.LocalProcesses}[kind](2), steps, kill)
+        print(json.dumps({"kills": len(kills), "lost": lost, "equal": found == alone}))
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+def _actors(scale: Scale, kind: str, seed: int) -> Row | None:
+    """Kill actors at random moments of training: not a bit may change. None: there is no Ray here."""
+    if kind == "ray" and importlib.util.find_spec("ray") is None:
+        return None
+    title = "actors of Ray while training" if kind == "ray" else "actors in local processes while training"
+    row = Row("kill -9", title, BAD, "not a bit of the agent changes")
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / "train_and_kill.py"
+        script.write_text(textwrap.dedent(ACTORS))
+        wanted = scale.count(KILLED_ACTORS, least=2)
+        command = [sys.executable, str(script), kind, str(wanted), str(seed)]
+        done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=3_000, check=False)
+    if done.returncode:
+        row.add("hang" if "Timeout" in done.stderr else DIFFERENT, done.stderr[-300:])
+        return row
+    said = json.loads(done.stdout.splitlines()[-1])
+    row.outcomes["the same" if said["equal"] else DIFFERENT] += said["kills"]
+    return row
+
+
 def rows(scale: Scale) -> list[Row]:
     """Kill processes that write, at random moments."""
     rng = np.random.default_rng([scale.seed, 4])
-    return [_saves(scale, rng), _experiments(scale, rng), _training(scale, rng)]
+    actors = [_actors(scale, kind, scale.seed) for kind in ("processes", "ray")]
+    done = [_saves(scale, rng), _experiments(scale, rng), _training(scale, rng)]
+    return [*done, *(row for row in actors if row is not None)]
