@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from adalook._arrays import IntArray
+from adalook._validation import finite
 from adalook.errors import AdalookError, ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
@@ -210,7 +211,7 @@ class Trainer:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave."""
-        self.step, self.seconds = index(state["step"]), float(state["seconds"])
+        self.step, self.seconds = index(state["step"]), finite.validate("seconds", state["seconds"])
         for name, rng in self._rngs.items():
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
@@ -328,7 +329,10 @@ class NStepReturns:
     def load_state(self, state: list[Any]) -> None:
         """Go on from what `state` gave."""
         self._pending = [
-            [(np.asarray(observation), index(action), float(reward)) for observation, action, reward in pending]
+            [
+                (np.asarray(observation), index(action), finite.validate("reward", reward))
+                for observation, action, reward in pending
+            ]
             for pending in state
         ]
 
@@ -424,7 +428,7 @@ class EnvPool:
         for env, packed in zip(self.live, state["saved"], strict=True):
             env.restore(env.unpack(packed))
         observations = np.asarray(state["observations"])
-        self._scores = [float(score) for score in state["scores"]]
+        self._scores = [finite.validate("score", score) for score in state["scores"]]
         self._steps, self._idle = ([index(count) for count in state[name]] for name in ("steps", "idle"))
         if observations.shape != self.observations.shape or observations.dtype != self.observations.dtype:
             raise ValueError(f"observations {observations.dtype} {observations.shape}")

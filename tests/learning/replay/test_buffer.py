@@ -196,6 +196,18 @@ def test_a_state_of_other_settings_is_refused():
         flat_replay(50).load_state(flat_replay(51).state())
 
 
+@pytest.mark.parametrize("first", [-1, 1, 10**6])
+def test_records_of_frames_that_are_not_there_are_refused(first):
+    replay = flat_replay(50)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        replay.add(*random_transition(replay, rng))
+    state = replay.state()
+    state["frames"]["first_segment"] = first
+    with pytest.raises(ValueError, match="frames that are not there"):
+        flat_replay(50).load_state(state)
+
+
 def test_what_cannot_fit_is_refused_with_the_numbers_before_it_is_allocated():
     with pytest.raises(ArgumentError) as caught:
         Replay(10**12, (4, 84, 84), np.dtype(np.uint8), max_depth=3, stacked=True)

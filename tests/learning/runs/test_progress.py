@@ -33,3 +33,12 @@ def test_statistics_go_on_from_their_state() -> None:
     first.add(round_of(16))
     second.add(round_of(16))
     assert first.summarize() == second.summarize()
+
+
+@pytest.mark.parametrize("name", ["scores", "losses", "values"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_statistics_that_no_json_can_hold_are_refused(name: str, number: float) -> None:
+    statistics = ProgressStatistics()
+    statistics.add(round_of(8))
+    with pytest.raises(ValueError, match="not finite"):
+        statistics.load_state(statistics.state() | {name: [1.0, number]})

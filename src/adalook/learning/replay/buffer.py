@@ -258,7 +258,11 @@ class Replay:
         self.forgotten_early = state["forgotten_early"]
         self._records.load_state(state["records"])
         self._frames.load_state(state["frames"])
-        distances = self._records.rows(self._records.numbers())["distances"]
+        rows = self._records.rows(self._records.numbers())
+        for part in ("root", "leaf"):
+            if len(rows) and not self._frames.holds(int(rows[part].min()), int(rows[part].max())):
+                raise ValueError("records of frames that are not there")
+        distances = rows["distances"]
         by_depth = dict(enumerate(distances.T, 1))
         self.ranks.replace({depth: column[~np.isnan(column)] for depth, column in by_depth.items()})
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from operator import index
 from typing import Any, Protocol
 
 import numpy as np
@@ -151,7 +152,7 @@ class RowStorage:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go back to what `state` saw."""
-        self._first_segment = state["first_segment"]
+        self._first_segment = index(state["first_segment"])
         if len(state["segments"]) + (len(state["open"]) > 0) > self._segments_at_most:
             raise ArgumentError(
                 "too many frames to restore",
@@ -235,7 +236,7 @@ class BlobStorage:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go back to what `state` saw."""
-        self._first_segment = state["first_segment"]
+        self._first_segment = index(state["first_segment"])
         self._sealed, self._offsets = [], []
         for segment in state["segments"]:
             self._take(segment)
@@ -248,12 +249,12 @@ class BlobStorage:
         self._offsets.append(segment.payload[:_OFFSETS_BYTES].view(np.int64))
 
     def _blob(self, number: int) -> Any:
-        place, index = divmod(number - self.first_id, SEGMENT_FRAMES)
+        place, within = divmod(number - self.first_id, SEGMENT_FRAMES)
         if place == len(self._sealed):
-            return self._open[index]
+            return self._open[within]
         offsets = self._offsets[place]
         return self._sealed[place].payload.data[
-            _OFFSETS_BYTES + int(offsets[index]) : _OFFSETS_BYTES + int(offsets[index + 1])
+            _OFFSETS_BYTES + int(offsets[within]) : _OFFSETS_BYTES + int(offsets[within + 1])
         ]
 
 
@@ -346,6 +347,10 @@ class FrameStore:
     def has_room(self, frames: int) -> bool:
         """Return whether so many more frames can be put, whatever they show."""
         return self._storage.has_room(frames)
+
+    def holds(self, first: int, last: int) -> bool:
+        """Return whether the frames from one number to another are all there."""
+        return 0 <= self._storage.first_id <= first and last < self._storage.next_id
 
     def release(self, before: int) -> None:
         """Forget frames with numbers below `before`, which nobody holds any more."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -152,11 +154,16 @@ class ProgressStatistics:
         self._newest = None
         if state.get("newest") is not None:  # checkpoints of before did without
             step, seconds, phase, epsilon = state["newest"]
-            self._newest = index(step), float(seconds), str(phase), float(epsilon)
+            seconds, epsilon = _floats([seconds, epsilon])
+            self._newest = index(step), seconds, str(phase), epsilon
 
 
-def _floats(numbers: list[Any]) -> list[float]:
-    return [float(number) for number in numbers]
+def _floats(numbers: Iterable[Any]) -> list[float]:
+    """Return numbers as floats, or raise ValueError: JSON, which they are reported in, has no infinity."""
+    found = [float(number) for number in numbers]
+    if not all(map(math.isfinite, found)):
+        raise ValueError("statistics that are not finite")
+    return found
 
 
 def _mean(numbers: list[Any]) -> float | None:
