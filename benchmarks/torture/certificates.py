@@ -1,4 +1,4 @@
-"""Certificates against exact rationals: every method, forced ways, γ up to 1 − 1e-12, mixed scales, ties, denormals."""
+"""Certificates against exact rationals: every method and solver, γ up to 1 − 1e-12, mixed scales, ties, denormals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 import adalook as al
 from adalook.planning.evaluation.functional import FunctionalGraph
+from adalook.planning.rules.auto import KNOWN_SOLVERS
 from benchmarks.torture.outcome import FOREIGN, HANG, MEMORY, REFUSED, Row, Scale, attempt
 from tests.exact import ExactMDP
 
@@ -81,21 +82,44 @@ def _judge(mdp: al.MDP, exact: ExactMDP, best: list[Fraction], sol: al.Solution,
     """Compare a solution with the truth."""
     own = exact.evaluate([int(action) for action in sol.policy])
     loss = max(b - o for b, o in zip(best, own, strict=True))
-    bounds = zip(sol.lower.tolist(), best, sol.upper.tolist(), strict=True)
-    inside = all((low == -np.inf or low <= value) and (high == np.inf or value <= high) for low, value, high in bounds)
-    if not inside or (np.isfinite(sol.policy_loss) and loss > Fraction(sol.policy_loss)):
+    if not _inside(sol.lower, best, sol.upper) or _less(sol.policy_loss, loss):
         return VIOLATED, f"loss {float(loss):.3g}, certified {sol.policy_loss:.3g}"
     if sol.converged and not (sol.policy_loss <= tolerance and loss <= Fraction(tolerance)):
         return UNCERTIFIED, f"loss {float(loss):.3g}, certified {sol.policy_loss:.3g}, tolerance {tolerance:g}"
     return HELD if sol.converged else f"held, {sol.status.value}", ""
 
 
+def _certified(mdp: al.MDP, exact: ExactMDP, best: list[Fraction], rng: np.random.Generator) -> tuple[str, str]:
+    """Certify values and a policy that nobody computed, and the values of that policy, against the truth."""
+    policy = [int(rng.choice(np.flatnonzero(offered))) for offered in mdp.offered]
+    values = np.array([float(value) for value in best]) * float(rng.choice([0.0, 1.0, 1.0 + 1e-12, -2.0]))
+    own = exact.evaluate(policy)
+    found = al.certify(mdp, values, np.array(policy))
+    loss = max(b - o for b, o in zip(best, own, strict=True))
+    if not _inside(found.lower, best, found.upper) or _less(found.policy_loss, loss):
+        return VIOLATED, f"loss {float(loss):.3g}, certified {found.policy_loss:.3g}"
+    known = al.evaluate(mdp, np.array(policy))
+    return (HELD, "") if _inside(known.lower, own, known.upper) else (VIOLATED, "the values of a policy")
+
+
+def _inside(lower: np.ndarray, truth: list[Fraction], upper: np.ndarray) -> bool:
+    bounds = zip(lower.tolist(), truth, upper.tolist(), strict=True)
+    return all((low == -np.inf or low <= value) and (high == np.inf or value <= high) for low, value, high in bounds)
+
+
+def _less(bound: float, truth: Fraction) -> bool:
+    return bool(np.isfinite(bound)) and Fraction(bound) < truth
+
+
 def rows(scale: Scale) -> list[Row]:
-    """Solve random models by every method, with every way to evaluate forced in turn."""
+    """Solve random models by every method, without pointers in turn, and by two solvers that are forced."""
     result = []
+    certified = Row(
+        "certificates", "of values and policies that nobody computed", BAD, "`al.certify` and `al.evaluate`"
+    )
     for number, family in enumerate(FAMILIES):
         rng = np.random.default_rng([scale.seed, 1, number])
-        row = Row("certificates", family, BAD, "solves by 8 methods; CONVERGED must mean certified")
+        row = Row("certificates", family, BAD, "solves by 8 methods and 2 solvers; CONVERGED must mean certified")
         for _ in range(scale.count(MODELS)):
             mdp = _model(rng, family)
             exact = ExactMDP(mdp)
@@ -103,7 +127,14 @@ def rows(scale: Scale) -> list[Row]:
             size = float(max(map(abs, best)))
             tolerance = float(rng.choice([0.0, 1e-8, 1e-10 * size]))
             forced = rng.random() < 0.5
-            for name, make in METHODS.items():
+            solvers = rng.choice(KNOWN_SOLVERS, 2, replace=False).tolist()
+            forms = METHODS | {f"Auto({one})": lambda mdp, one=one: al.Auto(one) for one in solvers}
+            outcome, what = attempt(
+                lambda mdp=mdp, exact=exact, best=best, rng=rng: FOUND.append(_certified(mdp, exact, best, rng)),
+                lambda done: True,
+            )
+            certified.add(*(FOUND.pop() if FOUND else (outcome, what)))
+            for name, make in forms.items():
                 with _without_pointers() if forced else nullcontext():
                     limit = 300 if name in LIMITED else 5_000
                     outcome, what = attempt(
@@ -116,7 +147,8 @@ def rows(scale: Scale) -> list[Row]:
                     outcome, what = _judge(mdp, exact, best, SOLVED.pop(), tolerance)
                 row.add(outcome, f"{name}, discount {mdp.discount!r}, rewards {mdp.rewards.tolist()}: {what}")
         result.append(row)
-    return result
+    return [*result, certified]
 
 
 SOLVED: list[al.Solution] = []
+FOUND: list[tuple[str, str]] = []
