@@ -93,11 +93,13 @@ MEMORY_DISK = Path("/dev/shm")
 """Where files are damaged, if there is such a place: disks take ten times longer than reading them does."""
 
 
-def rows(scale: Scale) -> list[Row]:
-    """Damage every kind of file, many times, and see what reading it does."""
+def rows(scale: Scale, only: tuple[str, ...] = ()) -> list[Row]:
+    """Damage every kind of file, or those that are named, many times, and see what reading it does."""
     result = []
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as name:
         for number, kind in enumerate(kinds(Path(name))):
+            if only and kind.name not in only:
+                continue
             whole = kind.path.read_bytes()
             wanted = kind.meaning(kind.read())
             rng = np.random.default_rng([scale.seed, 2, number])

@@ -120,8 +120,9 @@ def test_a_damaged_line_is_run_again(whole, tmp_path):
     lines = journal.read_bytes().splitlines(keepends=True)
     lines[5] = lines[5].replace(b'"CONVERGED"', b'"CONVERTED"')
     lines[8] = b"\x00" * 40 + b"\n"
+    lines[9] = b'{"seconds": 1e999}\n'
     journal.write_bytes(b"".join(lines))
-    assert reproduce(MAZE, tmp_path, Inline()).redone == 2
+    assert reproduce(MAZE, tmp_path, Inline()).redone == 3
     assert digests(tmp_path) == digests(whole)
 
 

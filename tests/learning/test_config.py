@@ -225,3 +225,8 @@ def test_heads_are_balanced_only_where_there_are_several() -> None:
     with pytest.raises(ArgumentError, match="shared_head=False"):
         Config(head_balance=0.5)
     assert Config(head_balance=0.5, shared_head=False).head_balance == 0.5
+
+
+def test_more_threads_than_any_machine_has_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="threads"):
+        Config(threads=10**6)

@@ -283,12 +283,12 @@ def _body(line: bytes) -> dict[str, Any] | None:
     """Return the content of a line of a journal; None if the line was torn or damaged."""
     try:
         body = parse_json(line)
-    except ValueError:
+        if not isinstance(body, dict):
+            return None
+        body.pop("sha256", None)
+        return body if _line(body) == line else None  # also not if the newline is missing
+    except ValueError:  # no JSON, or a number such as 1e999, which is none
         return None
-    if not isinstance(body, dict):
-        return None
-    body.pop("sha256", None)
-    return body if _line(body) == line else None  # also not if the newline is missing
 
 
 def _read_bytes(path: Path) -> bytes:

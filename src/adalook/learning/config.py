@@ -37,6 +37,7 @@ Acceleration = Literal["all", "network", "optimizer", "none"]
 RewardScale = Literal["clip", "log"]
 SearchShape = Literal["exhaustive", "beam", "rollouts"]
 
+MOST_THREADS = 1024
 MAX_SETTINGS_BYTES = 2**20
 """A longer file of settings is none."""
 BUILT_IN_NETWORKS = ("nature", "compact", "minatar", "mlp", "table")
@@ -262,7 +263,7 @@ class Config:
     ] = "auto"
     threads: Annotated[
         int,
-        integer(min=1),
+        integer(1, MOST_THREADS),
         "Threads of the network's arithmetic. Part of the run: another number gives other roundings.",
     ] = 1
     accelerate: Annotated[

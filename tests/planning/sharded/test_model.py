@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import adalook as al
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.planning.sharded.rounds import Rounds
+from adalook.storage.documents import with_digest
 from tests.exact import ExactMDP, random_mdp
 from tests.planning.sharded import models
 
@@ -216,4 +218,14 @@ def test_the_answer_can_be_kept_on_disk_and_looked_up(tmp_path: Path) -> None:
         here.lookup([0.5])
     (tmp_path / "answer" / "values-1.npy").write_bytes((tmp_path / "answer" / "policy-1.npy").read_bytes())
     with pytest.raises(FileError, match="does not belong"):
+        al.ShardedSolution.load(tmp_path / "answer")
+
+
+@pytest.mark.parametrize("edges", [[], [0], [1, 5], [0, 3, 2]])
+def test_forged_edges_of_a_solution_are_refused(edges, tmp_path):
+    sharded(al.zoo.chain(n=6), tmp_path, 2).solve().save(tmp_path / "answer")
+    path = tmp_path / "answer" / "sharded.json"
+    about = {name: value for name, value in json.loads(path.read_text()).items() if name != "digest"}
+    path.write_text(json.dumps(with_digest(about | {"edges": edges})))
+    with pytest.raises(FileError):
         al.ShardedSolution.load(tmp_path / "answer")

@@ -152,6 +152,25 @@ def test_records_count_whether_the_index_knows_them_or_not(copied: Path) -> None
     assert data.styles["depth1"].title == "depth1", "nobody told what to call it"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": None},
+        {"cpu_seconds": "long"},
+        {"final": {"score": 1.0, "scores": [1.0]}},
+        {"final": {"score": [], "scores": [1.0], "mean_depth": 1.0}},
+        {"timeline": {"steps": [1], "depths": {}}},
+        {"samples": {"minutes": 3}},
+        {"last_training_score": {}},
+    ],
+)
+def test_records_of_other_things_than_numbers_are_refused(change: dict[str, object], copied: Path) -> None:
+    path = copied / "runs" / "Breakout--ql--0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(FileError, match="damaged results"):
+        load_learning(copied)
+
+
 def test_outdated_records_are_left_out_and_named(copied: Path) -> None:
     path = copied / "runs" / "Breakout--ql--0.json"
     index = json.loads((copied / "experiment.json").read_text())

@@ -82,7 +82,7 @@ class Agent(ABC):
         self, env: Any, config: Config | None, *, heads: Iterable[int], seed: int, engine: Engine | None = None
     ) -> None:
         self.env, self.config = env, checked_config(env, config, self.kind)
-        self.seed: int = validation.integer(0).validate("the seed", seed)
+        self.seed: int = validation.integer(0, 2**63 - 1).validate("the seed", seed)
         torch.set_num_threads(self.config.threads)
         self.heads = tuple(heads)
         if self.config.n_steps > 1 and max(self.heads) > 0 and not self.config.learn_real_steps:

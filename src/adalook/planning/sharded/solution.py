@@ -236,6 +236,8 @@ def read_solution(directory: Path) -> ShardedSolution:
     try:
         low, high, loss = (float.fromhex(text) for text in about["bounds"])
         edges = tuple(int(edge) for edge in about["edges"])
+        if len(edges) < 2 or edges[0] != 0 or any(first > last for first, last in pairwise(edges)):
+            raise ValueError("the edges of the shards are wrong")
         solution = ShardedSolution(
             edges,
             map_parts(directory, edges),

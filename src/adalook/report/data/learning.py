@@ -174,6 +174,8 @@ def load_learning(directory: str | Path) -> LearningData:
 def _gather(place: Path, index: JsonDict) -> LearningData:
     """Read every record in runs/, those that the index does not know included, and say what is missing of the plan."""
     records = {path.stem: _read(path) for path in sorted((place / "runs").glob("*.json"), key=_by_seed)}
+    if not isinstance(index["machine"], dict) or not isinstance(index["experiment"], str):
+        raise ValueError("the machine or the name of the experiment is wrong")
     refused = index.get("outdated", {})
     outdated = tuple(name for name in records if refused.get(name) == _digest(place / "runs" / f"{name}.json"))
     runs: dict[tuple[str, str], list[JsonDict]] = {}
@@ -227,6 +229,7 @@ def _check_record(record: JsonDict) -> None:
     if final is not None:
         scores = final["scores"]
         check(_is_number(final["score"]) and numbers(scores) and None not in scores and bool(scores), "the final score")
+        check(record["agent"] == RANDOM or "mean_depth" in final, "the final depth")
         rest = ("mean_depth", "nodes_per_step", "stalled", "cut")
         check(all(final.get(name) is None or _is_number(final[name]) for name in rest), "the final evaluation")
     if record["agent"] == RANDOM:
