@@ -123,6 +123,8 @@ def _signals(scale: Scale, rng: np.random.Generator) -> Row:
 
     def work() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a process started by nohup ignores them
+            signal.signal(number, signal.SIG_DFL)
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 sol = al.solve(mdp, al.ValueIteration(), max_iterations=20_000)
