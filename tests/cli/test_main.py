@@ -12,7 +12,7 @@ from adalook.cli import main as cli
 from adalook.cli.main import COMMANDS, main
 
 BAD = {
-    "no command": ([], "solve, demo"),
+    "no command": ([], "solve, search"),
     "unknown command": (["solv", "zoo:maze"], "solv"),
     "no source": (["solve"], "SOURCE"),
     "second source": (["solve", "zoo:maze", "zoo:chain"], "zoo:chain"),

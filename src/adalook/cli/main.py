@@ -35,13 +35,13 @@ tolerance is more than arithmetic can certify. adalook --version prints the vers
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "solve": SolveCommand,
-    "demo": DemoCommand,
-    "reproduce": ReproduceCommand,
-    "report": ReportCommand,
+    "search": SearchCommand,
     "train": TrainCommand,
     "evaluate": EvaluateCommand,
+    "report": ReportCommand,
     "export": ExportCommand,
-    "search": SearchCommand,
+    "demo": DemoCommand,
+    "reproduce": ReproduceCommand,
 }
 
 
