@@ -111,7 +111,9 @@ def figure(found: list[dict[str, Any]]) -> Figure:
             panel.errorbar(times, means, errors, marker="o", ms=4, color=colour, label=label, capsize=2)
         (alone,) = [row["mean"] for row in found if row["what"] == what and row["correction"] is None]
         panel.axhline(alone, color="#555555", ls="--", lw=1, label="alone")
-        panel.set(title=ENVS[what].partition("?")[0], xlabel="ms per decision", xscale="log")
+        panel.set(title=ENVS[what].partition("?")[0], xlabel="ms per decision")
+        panel.set_xlim(left=0.0, right=1.15 * max(row["ms_per_decision"] for row in found if row["what"] == what))
+        panel.set_ylim(bottom=0.0, top=max(1.0, panel.get_ylim()[1]))
         panel.spines[["top", "right"]].set_visible(False)
     made.axes[0].set_ylabel("score")
     made.axes[0].legend(frameon=False, fontsize=8)
