@@ -251,6 +251,19 @@ def test_moves_that_lead_ahead_are_swept_against_their_direction():
         np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=1e-9)
 
 
+def test_changes_that_shrink_by_one_factor_are_extrapolated():
+    """Once round a cycle of 50 states each sweep takes off γ^50: 200 sweeps and more without extrapolation."""
+    n, discount = 50, 0.999
+    ring = (np.arange(n) + 1) % n
+    successors = np.stack([ring, (ring + 1) % n], axis=1)[:, None, :]
+    chances = np.broadcast_to([0.9, 0.1], (n, 1, 2))
+    rewards = np.random.default_rng(0).standard_normal((n, 1))
+    mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 1, discount)
+    policy = np.zeros(n, np.int32)
+    swept = in_place.sweep_in_place(mdp, policy, np.zeros(n), 18)
+    np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=0, atol=1e-6)
+
+
 def test_sweeps_are_chosen_where_they_are_faster_than_iteration_in_place():
     """Costs of cells at random and no goal that all flows to: a constant shift gains more than sweeping in place."""
     rng = np.random.default_rng(0)

@@ -66,6 +66,10 @@ SAMPLE = 256
 """States, at least, by which to tell whether nearly all moves of a model do."""
 LONG, FLOW_ROUNDS = 8.0, 4
 """That is found out before a round of at least so many sweeps, and again after so many rounds."""
+SMOOTHING = 4
+"""Sweeps, or pairs of them, after which two more tell by which factor changes shrink."""
+MAX_FACTOR, DOUBT = 0.99999, 0.3
+"""Largest such factor that is believed, and the share of the change that may not follow it, times 1 − the factor."""
 THERE, BACK, BOTH_WAYS = 1, -1, 0
 """Directions of sweeps: from the first state to the last, from the last to the first, or in turn."""
 
@@ -293,11 +297,13 @@ def _sweep_whole(
 ) -> tuple[int, bool]:
     """Sweep T_π in place until no state changes by more than `target`, or `max_sweeps` times.
 
+    What changes slowest soon dominates, and all changes shrink by one factor: every few sweeps they are extrapolated.
     Returns (states updated, whether the target was reached).
     """
     num_states = index(len(v))
     last = index(num_states - 1)
-    work, largest = 0, np.inf
+    before, step = np.empty_like(v), np.empty_like(v)
+    work, largest, rounds = 0, np.inf, 0
     forward = direction != BACK
     while largest > target and work < max_sweeps * len(v):
         largest = 0.0
@@ -309,7 +315,43 @@ def _sweep_whole(
             v[s] = new
         work += len(v)
         forward = forward != (direction == BOTH_WAYS)
+        if direction == BOTH_WAYS and not forward:
+            continue  # there and back count as one
+        rounds += 1
+        if rounds == SMOOTHING:
+            before[:] = v
+        elif rounds == SMOOTHING + 1:
+            for s in range(num_states):
+                step[s] = v[s] - before[s]
+                before[s] = v[s]
+        elif rounds == SMOOTHING + 2:
+            rounds = 0
+            if largest > target and _extrapolate(v, before, step):
+                largest = np.inf
     return work, largest <= target
+
+
+@compiled
+def _extrapolate(v: FloatArray, before: FloatArray, step: FloatArray) -> bool:
+    """Add what is to come if all changes go on to shrink by one factor, unless they clearly do not (Aitken).
+
+    `step` (S,) led to `before`, which led to v. Returns whether v was changed.
+    """
+    first = both = second = 0.0
+    for s in range(index(len(v))):
+        change = v[s] - before[s]
+        first += step[s] * step[s]
+        both += step[s] * change
+        second += change * change
+    if not 0.0 < both < MAX_FACTOR * first:
+        return False
+    factor = both / first
+    rest = second - factor * (2.0 * both - factor * first)
+    if rest > (DOUBT * (1.0 - factor)) ** 2 * second:
+        return False
+    for s in range(index(len(v))):
+        v[s] += factor / (1.0 - factor) * (v[s] - before[s])
+    return True
 
 
 @compiled
