@@ -29,7 +29,7 @@ class WatchedDecision(Protocol):
 
 
 class Rendered(Protocol):
-    """What a gallery needs of an environment."""
+    """An environment that may have a picture of its state."""
 
     def render(self) -> np.ndarray[Any, Any] | None:
         """Return a picture (height, width, 3), or None."""
