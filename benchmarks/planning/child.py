@@ -38,7 +38,7 @@ ENOUGH_SECONDS, MOST_REPEATS = 0.15, 100
 """Short solves are repeated until they add up to this much, or this often."""
 TICK_SECONDS = 0.004
 """Processor time is counted in such steps on some kernels: of shorter solves most is not counted at all."""
-WARM_SECONDS = 0.5
+WARM_SECONDS = 5.0
 """How long ours may compile on the model itself, beyond the pass that it is in."""
 
 Record = dict[str, Any]
