@@ -198,3 +198,21 @@ def test_moments_that_fit_no_weight_are_refused(key: str, value: Any) -> None:
     next(iter(state["optimizer"].values()))[key] = value
     with pytest.raises(ValueError, match=key):
         teacher.load_state(state)
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "adam", "double": True, "head_balance": 0.5}])
+def test_the_default_type_of_pytorch_changes_no_bit(settings: dict[str, Any]) -> None:
+    def trained() -> dict[str, np.ndarray]:
+        net = network().to(torch.float32)  # as `build_network` does
+        teacher = learner(net, **settings)
+        teacher.target.to(torch.float32)
+        teacher.update([batch([1, 2, 3], seed=seed) for seed in range(12)])
+        return net.weights()
+
+    plain = trained()
+    torch.set_default_dtype(torch.float64)
+    try:
+        other = trained()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(np.array_equal(weight, other[name]) and weight.dtype == np.float32 for name, weight in plain.items())

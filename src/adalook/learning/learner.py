@@ -87,7 +87,8 @@ class Learner:
             if self._config.double:
                 best = self.network.head_values(leaves, heads).argmax(dim=1, keepdim=True)
                 values = values.gather(1, best)
-            return rewards + torch.where(terminated, 0.0, self._config.discount**steps * values.amax(dim=1))
+            discounts = self._config.discount ** steps.to(rewards.dtype)  # whatever default PyTorch was told
+            return rewards + torch.where(terminated, 0.0, discounts * values.amax(dim=1))
 
     def gradient_step(self, batch: Batch, targets: Tensor) -> Update:
         """Make one step of gradient descent towards targets (n,)."""

@@ -144,7 +144,7 @@ def test_a_run_that_is_resumed_at_its_end_keeps_its_last_report(tmp_path: Path) 
     assert log.read_bytes() == whole
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_save_a_checkpoint_and_end_the_run(tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-m", "adalook", "train", BREAKOUT, "--agent", "dqn", "--steps", "100000000"]
     options = ["--out", str(tmp_path / "run"), "--buffer-transitions", "1000", "--evaluation-episodes", "0"]
