@@ -45,6 +45,7 @@ def page(results: dict[str, Any]) -> str:
     missing = [area for area in AREAS if area not in factors]
     if missing:
         lines += [f"Not part of this run, for want of processor time: {', '.join(missing)}.", ""]
+    lines += [f"* {note}" for note in results.get("notes", ())] + [""]
     for row in rows:
         if row["examples"]:
             lines += [
