@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import pickle
 import sys
 import time
@@ -89,32 +90,67 @@ def costs_of(game: str) -> Record:
     }
 
 
+def processor_seconds(processes: list[int]) -> list[float]:
+    """Processor time of other processes so far."""
+    taken = []
+    for process in processes:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        taken.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+    return taken
+
+
+def hosts_of(agent: Any) -> list[int]:
+    """Processes that an agent's engine has started, but for Ray's own."""
+    acting = agent.trainer.acting
+    if hasattr(acting, "groups"):
+        return list(acting._hosts.process_ids)
+    expander = agent.actor._expander
+    return list(getattr(expander, "process_ids", []))
+
+
 def measure_overhead() -> Record:
-    """Decisions per second of two local workers, two processes and two Ray actors, by turns in one run."""
+    """Decisions per second of engines, by turns in one run, and the processor time on the critical path of a decision.
+
+    The critical path is the time of this process plus that of the busiest other one: what a round would take on cores
+    that nobody else wants. It does not depend on the load of the machine.
+    """
     game = GAMES[0]
     never = {"learning_starts_steps": 10**9}
     contenders = {
-        "2 processes by nodes": agent_on(game, al.LocalProcesses(2, split="nodes"), **never),
-        "2 processes": agent_on(game, al.LocalProcesses(2), **never),
-        "Ray, 2 actors": agent_on(game, al.Ray(2), **never),
         "this process alone": agent_on(game, **never),
+        "2 processes": agent_on(game, al.LocalProcesses(2), **never),
+        "2 processes by nodes": agent_on(game, al.LocalProcesses(2, split="nodes"), **never),
+        "Ray, 2 actors": agent_on(game, al.Ray(2), **never),
     }
     rounds = {name: agent.rounds() for name, agent in contenders.items()}
     rates: dict[str, list[float]] = {name: [] for name in contenders}
+    paths: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for turn in range(TURNS + 1):
         for name, going in rounds.items():
+            if not turn:  # the first warms up
+                next(going)
+            others = hosts_of(contenders[name])
+            before, own = processor_seconds(others), time.process_time()
             began, decisions = time.perf_counter(), 0
             for _ in range(ROUNDS):
                 decisions += len(next(going).decisions)
-            if turn:  # the first warms up
-                rates[name].append(decisions / (time.perf_counter() - began))
+            seconds, own = time.perf_counter() - began, time.process_time() - own
+            spent = [after - start for after, start in zip(processor_seconds(others), before, strict=True)]
+            busiest = max(spent, default=0.0)
+            if turn:
+                rates[name].append(decisions / seconds)
+                paths[name].append((own / decisions, busiest / decisions))
     for agent in contenders.values():
         agent.forget_training()
-    base = rates["2 processes"]
+    base, alone = rates["2 processes"], paths["this process alone"]
+    whole = float(np.median([sum(part) for part in alone]))
     return {
         name: {
             "decisions_per_second": float(np.median(each)),
             "of_processes": float(np.median(np.array(each) / np.array(base))),
+            "driver_seconds": float(np.median([part[0] for part in paths[name]])),
+            "busiest_seconds": float(np.median([part[1] for part in paths[name]])),
+            "speed_up": whole / float(np.median([sum(part) for part in paths[name]])),
         }
         for name, each in rates.items()
     }
@@ -193,16 +229,25 @@ def draw(results: Record, path: Path) -> None:
     colours = {f"{ratio:g}": colour for ratio, colour in zip(RATIOS, ("#1b6ca8", "#c8553d", "#4f7942"), strict=True)}
     for name, found in results.items():
         runs = found["actors"]
-        ratio = name.partition(" ")[0]
-        style = "-" if name.endswith(" asynchronous") else "--"
-        counts = [int(actors) for actors in runs]
-        axes.plot(
-            counts, [run["decisions_per_second"] for run in runs.values()], style, color=colours[ratio], label=name
-        )
-    axes.set(xscale="log", yscale="log", xlabel="actors", ylabel="decisions per second")
+        ratio, _, kind = name.partition(" updates per decision, ")
+        style = "-" if kind == "asynchronous" else "--"
+        counts, rates = [int(actors) for actors in runs], [run["decisions_per_second"] for run in runs.values()]
+        axes.plot(counts, rates, style, color=colours[ratio])
+        if kind == "asynchronous":
+            text = f"{ratio} updates per decision"
+            axes.text(counts[-1], 1.04 * rates[-1], text, ha="right", va="bottom", color=colours[ratio], fontsize=9)
+    for style, kind in (("-", "asynchronous"), ("--", "synchronous rounds")):
+        axes.plot([], [], style, color="#555555", label=kind)
+    axes.set(xscale="log", yscale="log", xlabel="actors of four environments", ylabel="decisions per second")
+    axes.set_xticks([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000])
+    axes.set_yticks([20, 50, 100, 200, 500])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(matplotlib.ticker.NullLocator())
+    axes.set_ylim(20, 600)
     axes.set_title("Tutankham, depth 2: simulated from measured costs")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(loc="upper left", frameon=False)
     figure.savefig(path, dpi=130)
 
 
@@ -226,10 +271,15 @@ def page(results: Record) -> str:
         lines.append("")
     if "overhead" in results:
         lines += [f"## Tutankham, depth {DEPTH}: median of {TURNS} turns", ""]
-        lines += ["| engine | decisions/s | of 2 processes |", "|---|---:|---:|"]
+        lines += ["| engine | decisions/s | of 2 processes | driver ms | busiest other ms | speed-up on free cores |"]
+        lines += ["|---|---:|---:|---:|---:|---:|"]
         for name, found in results["overhead"].items():
-            lines.append(f"| {name} | {found['decisions_per_second']:.1f} | {found['of_processes']:.2f} |")
-        lines.append("")
+            lines.append(
+                f"| {name} | {found['decisions_per_second']:.1f} | {found['of_processes']:.2f} "
+                f"| {1e3 * found['driver_seconds']:.1f} | {1e3 * found['busiest_seconds']:.1f} "
+                f"| {found['speed_up']:.2f} |"
+            )
+        lines += ["", OVERHEAD_NOTE, ""]
     if "scaling" in results:
         lines += ["## Scaling, simulated", "", f"| | {' | '.join(map(str, ACTORS))} | busy at |"]
         lines.append("|---|" + "---:|" * (len(ACTORS) + 1))
@@ -244,6 +294,10 @@ def page(results: Record) -> str:
     return "\n".join(lines)
 
 
+OVERHEAD_NOTE = (
+    "Decisions per second are by the clock, with whatever else the machine does. Milliseconds are processor time per "
+    "decision; driver plus busiest other process is the critical path of a round, the speed-up one process by that."
+)
 COST_HEAD = "| game | step µs | leaf µs | update ms | message µs | reply KB | nodes | decisions/s per core |"
 
 

@@ -122,6 +122,7 @@ def test_a_driver_that_is_killed_leaves_nothing_running_and_the_run_resumes(tmp_
         "--out",
         str(tmp_path / "a"),
     ]
+    before = os.listdir("/dev/shm")
     with child([*on_ray, "--steps", "100000"], cwd=ROOT, stderr=subprocess.PIPE, text=True) as driver:
         saved = (tmp_path / "a" / "checkpoints").glob
         assert wait_until(lambda: list(saved("*/manifest.json")) or driver.poll() is not None, SECONDS)
@@ -131,6 +132,7 @@ def test_a_driver_that_is_killed_leaves_nothing_running_and_the_run_resumes(tmp_
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
         assert wait_until(lambda: not any(map(running, started)), 60.0)
+        assert not [name for name in os.listdir("/dev/shm") if name not in before and name.startswith("plasma")]
     step = load_agent(tmp_path / "a").step
     assert step > 0
     last = str(step + 100)
