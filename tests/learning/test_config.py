@@ -230,3 +230,10 @@ def test_heads_are_balanced_only_where_there_are_several() -> None:
 def test_more_threads_than_any_machine_has_are_refused() -> None:
     with pytest.raises(ArgumentError, match="threads"):
         Config(threads=10**6)
+
+
+def test_a_setting_that_an_engine_replaced_is_read_and_refused_elsewhere() -> None:
+    old = Config().to_plain() | {"search_workers": 2}
+    assert Config.from_plain(old) == Config()
+    with pytest.raises(ArgumentError, match=r"no setting 'search_workers'.*engine=al.LocalProcesses"):
+        Config().with_settings(search_workers=2)

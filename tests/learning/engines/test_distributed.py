@@ -262,3 +262,8 @@ def test_processes_give_the_same_bits_although_one_is_killed() -> None:
     assert agent.trainer.acting.lost == 1
     assert fingerprint(agent) == alone
     agent.forget_training()
+
+
+def test_nodes_of_rollouts_are_not_split() -> None:
+    with pytest.raises(ArgumentError, match="rollouts are not split by nodes"):
+        al.QLDQN(BREAKOUT, small_config(search_shape="rollouts"), engine=al.LocalProcesses(2, split="nodes"))
