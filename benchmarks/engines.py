@@ -26,7 +26,7 @@ from benchmarks.results import ROOT, Record, machine, write_results
 
 GAMES = ("ALE/Tutankham-v5", "ALE/VideoPinball-v5", "MinAtar/Breakout-v1")
 DEPTH = 2
-ROUNDS, TURNS = 6, 5
+ROUNDS, TURNS = 3, 4
 RATIOS = (0.0625, 0.25, 1.0)
 """Updates per decision: a sixteenth, a quarter (DQN's) and one."""
 ACTORS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)

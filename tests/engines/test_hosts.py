@@ -98,6 +98,26 @@ def test_errors_deaths_and_deadlines_of_processes() -> None:
     assert not running(hanging)
 
 
+class Stillborn(Echo):
+    """Dies as it is made, the first time."""
+
+    def __init__(self, mark: Path) -> None:
+        super().__init__()
+        if not mark.exists():
+            mark.touch()
+            os._exit(9)
+
+
+def test_a_host_that_dies_as_it_begins_is_started_again(tmp_path: Path) -> None:
+    hosts = ProcessHosts([partial(Stillborn, tmp_path / "mark"), Echo])
+    try:
+        assert len(hosts.start()) == 2
+        hosts.send(0, "x")
+        assert hosts.receive([0]) == [(0, ("x", None, ""))]
+    finally:
+        hosts.close()
+
+
 def test_what_keeps_a_host_from_beginning_is_raised() -> None:
     hosts = ProcessHosts([partial(Echo, "broken")])
     with pytest.raises(ModelError, match="no such host"):

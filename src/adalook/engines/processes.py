@@ -27,6 +27,7 @@ from adalook.engines.base import START_SECONDS, HostFailed, HostLost, HostRecipe
 from adalook.errors import ArgumentError, EngineError
 
 CLOSING_SECONDS = 5.0
+START_ATTEMPTS = 3
 PARENT_CHECK_SECONDS = 2.0
 """How often a host checks that its parent lives: a forked sibling that holds the pipe would keep it open."""
 PR_SET_PDEATHSIG = 1
@@ -154,19 +155,22 @@ class ProcessHosts(Hosts):
         return _HostProcess(process, ours)
 
     def _greeted(self, number: int) -> dict[str, str]:
-        """Wait until a host has said what it is."""
-        host = self._hosts[number]
-        if host.greeting is None:
-            if not host.pipe.poll(START_SECONDS):
+        """Wait until a host has said what it is; one that dies before is started again, a few times."""
+        reason = ""
+        for _ in range(START_ATTEMPTS):
+            host = self._hosts[number]
+            if host.greeting is None and not host.pipe.poll(START_SECONDS):
                 raise EngineError(f"actor {number} did not begin", expected=f"a sign within {START_SECONDS:g} s")
-            for lost in self._read(number):
-                raise EngineError(
-                    f"actor {number} died before it could begin",
-                    got=lost.reason,
-                    remedy="a script that uses actors needs 'if __name__ == \"__main__\":' before its own work",
-                )
-        assert host.greeting is not None
-        return host.greeting
+            lost = [] if host.greeting is not None else self._read(number)
+            if host.greeting is not None:
+                return host.greeting
+            reason = lost[0].reason
+            self.restart(number)
+        raise EngineError(
+            f"actor {number} died before it could begin",
+            got=reason,
+            remedy="a script that uses actors needs 'if __name__ == \"__main__\":' before its own work",
+        )
 
 
 def _checked_greeting(content: Any, number: int) -> dict[str, str]:

@@ -57,7 +57,8 @@ class RayHosts(Hosts):
         begun = [self._actors[host].start.remote(self._references[host]) for host in range(len(self))]
         deadline = time.monotonic() + START_SECONDS
         for host in range(len(self)):
-            if reason := self._missing(host, begun[host], max(0.0, deadline - time.monotonic())):
+            reason = self._missing(host, begun[host], max(0.0, deadline - time.monotonic()))
+            if reason and (time.monotonic() > deadline or not self.restart(host)):  # killed as it began: once more
                 raise EngineError(
                     f"actor {host} did not begin",
                     expected=f"room for {len(self)} actors of {self._cpus:g} cores",
