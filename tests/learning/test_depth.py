@@ -5,9 +5,9 @@ from __future__ import annotations
 from adalook.learning.depth import CostControlledShares, least_depth, shares_by_depth
 
 
-def test_shares_beyond_the_ends_mean_the_ends() -> None:
-    assert shares_by_depth((-1.0, 0.5, 7.0)) == {2: 0.0, 3: 0.5, 4: 1.0}
-    shares = [(), (0.9, 1.0), (1.0,), (1.5, 1.0, 0.2)]
+def test_shares_of_one_at_the_beginning_are_depths_that_every_tree_reaches() -> None:
+    assert shares_by_depth((0.0, 0.5, 1.0)) == {2: 0.0, 3: 0.5, 4: 1.0}
+    shares = [(), (0.9, 1.0), (1.0,), (1.0, 1.0, 0.2)]
     assert [least_depth(shares_by_depth(each)) for each in shares] == [1, 1, 2, 3]
 
 

@@ -186,7 +186,7 @@ class Config:
         tuple[float, ...],
         fraction_list(DEEPEST - 1),
         "If they are given, θ_2, θ_3, …: the share of states, those farthest from Ṽ*, that look one level deeper than "
-        "1, 2, … The deepest tree is one more than there are shares. 1 and above: always deeper; 0 and below: never.",
+        "1, 2, … The deepest tree is one more than there are shares. 1: always deeper; 0: never.",
     ] = (0.3, 0.1)
     ranked_transitions: Annotated[
         int,

@@ -23,12 +23,12 @@ from adalook.search.rules.quantile import RankThresholds as RankThresholds
 
 
 def shares_by_depth(shares: tuple[float, ...]) -> dict[int, float]:
-    """Return given shares θ_2, θ_3, … by depth, those beyond [0, 1] cut to its ends (QL-DQN step 3).
+    """Return given shares θ_2, θ_3, … by depth (QL-DQN step 3).
 
-    >>> shares_by_depth((0.3, 2.0))
+    >>> shares_by_depth((0.3, 1.0))
     {2: 0.3, 3: 1.0}
     """
-    return {depth: min(max(float(share), 0.0), 1.0) for depth, share in enumerate(shares, start=2)}
+    return {depth: float(share) for depth, share in enumerate(shares, start=2)}
 
 
 def least_depth(shares: Mapping[int, float]) -> int:
