@@ -95,9 +95,8 @@ def _draw_together(panel: Axes, data: LearningData, scales: dict[str, tuple[floa
         curves = [[score_curve(record, axis) for record in data.runs.get((game, agent), [])] for game in scales]
         if all(curves):
             _line(panel, data.styles[agent], normalised_iqm(curves, list(scales.values())), axis)
-    everything = len(scales) == len(data.games)
-    title = "all games" if everything else " and ".join(scales) if len(scales) == 2 else f"{len(scales)} games"
-    plotting.tidy(panel, title=f"{title}: normalised, IQM", x=AXES[axis], y="normalised score")
+    games = "all games" if len(scales) == len(data.games) else f"{len(scales)} games"
+    plotting.tidy(panel, title=f"{games}: normalised, IQM", x=AXES[axis], y="normalised score")
     _x_axis(panel, axis)
 
 
