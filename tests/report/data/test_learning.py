@@ -14,7 +14,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 from adalook.cli.main import main
 from adalook.errors import FileError
 from adalook.report.data import statistics
-from adalook.report.data.learning import load_learning, memory_summary
+from adalook.report.data.learning import learning_summary, load_learning, memory_summary
 from adalook.report.data.learning_curves import mean_and_spread, normalised_iqm, score_curve
 
 KEPT = Path(__file__).parents[3] / "results"
@@ -197,3 +197,9 @@ def test_runs_without_episodes_or_evaluations_have_a_page(copied: Path) -> None:
     assert "Depths used by time" in page
     assert "Figure 6" not in page.split("## Claims")[1].split("How each")[1]
     assert "**holds" not in page
+
+
+def test_an_agent_that_was_not_trained_has_a_score_and_no_speed() -> None:
+    cell = learning_summary(load_learning(KEPT / "atari"))["games"]["Tutankham"]["agents"]["search-60"]
+    assert cell["scores"] == [pytest.approx(147.333, abs=0.01)]
+    assert (cell["steps_per_second"], cell["nodes_per_step"], cell["wall_per_cpu"]) == (None, None, None)

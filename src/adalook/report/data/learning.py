@@ -234,14 +234,16 @@ def _check_record(record: JsonDict) -> None:
         check(all(final.get(name) is None or _is_number(final[name]) for name in rest), "the final evaluation")
     if record["agent"] == RANDOM:
         return
-    check(all(_is_number(record[name], 1e-9) for name in ("cpu_seconds", "wall_seconds", "steps")), "the cost")
+    costs = [record[name] for name in ("cpu_seconds", "wall_seconds", "steps")]
+    untrained = costs == [0, 0, 0]
+    check(untrained or all(_is_number(cost, 1e-9) for cost in costs), "the cost")
     check(record["last_training_score"] is None or _is_number(record["last_training_score"]), "the training score")
     check(isinstance(record["prior_finished"], bool) and isinstance(record["definition"], dict), "the definition")
     timeline, samples = record["timeline"], record.get("samples") or {}
     columns = {name: column for name, column in timeline.items() if name != "depths"}
     columns |= {f"depth {int(depth)}": column for depth, column in timeline["depths"].items()}
     check({"steps", "prior_steps", "episodes", "nodes"} <= set(columns), "the timeline")
-    check("ties" not in columns or sum(columns["steps"]) > 0, "the number of steps")
+    check(untrained or "ties" not in columns or sum(columns["steps"]) > 0, "the number of steps")
     for name, column in columns.items():
         whole = numbers(column) and len(column) == len(timeline["steps"])
         check(whole and (name == "scores" or None not in column), f"{name} of the timeline")
@@ -320,10 +322,10 @@ def _cell(data: LearningData, game: str, agent: str) -> JsonDict:
         "scores": scores.tolist(),
         "last_training_score": _mean([record["last_training_score"] for record in records]),
         "steps": _mean([record["steps"] for record in records]),
-        "steps_per_second": _mean([record["steps"] / record["cpu_seconds"] for record in records]),
-        "nodes_per_step": _mean([sum(r["timeline"]["nodes"]) / r["steps"] for r in records]),
+        "steps_per_second": _mean([_ratio(record["steps"], record["cpu_seconds"]) for record in records]),
+        "nodes_per_step": _mean([_ratio(sum(r["timeline"]["nodes"]), r["steps"]) for r in records]),
         "training_depth": _mean([_training_depth(record) for record in records]),
-        "ties": _mean([sum(t["ties"]) / sum(t["steps"]) if "ties" in t else None for t in timelines]),
+        "ties": _mean([_ratio(sum(t["ties"]), sum(t["steps"])) if "ties" in t else None for t in timelines]),
         "episodes": sum(sum(timeline["episodes"]) for timeline in timelines),
         "stalled": _sum([sum(t["stalled"]) if "stalled" in t else None for t in timelines]),
         "mean_depth": _mean([final["mean_depth"] for final in finals]),
@@ -331,10 +333,15 @@ def _cell(data: LearningData, game: str, agent: str) -> JsonDict:
         "evaluation_episodes": sum(len(final["scores"]) for final in finals),
         "evaluation_stalled": _sum([final.get("stalled") for final in finals]),
         "evaluation_cut": _sum([final.get("cut") for final in finals]),
-        "wall_per_cpu": _mean([record["wall_seconds"] / record["cpu_seconds"] for record in records]),
+        "wall_per_cpu": _mean([_ratio(record["wall_seconds"], record["cpu_seconds"]) for record in records]),
         "priors_unfinished": sum(not record["prior_finished"] for record in records),
         "memory": {name: max(memory[name] for memory in memories) for name in memories[0]} if memories else None,
     }
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    """Return part / whole; None of nothing, as of an agent that was not trained."""
+    return part / whole if whole else None
 
 
 def _mean(numbers: Sequence[float | None]) -> float | None:

@@ -64,6 +64,8 @@ def run_in_words(record: JsonDict) -> str:
     if "steps" not in record:
         return f"{record['game']:<14}random play: score {final['score']:.2f}"
     evaluated = "" if final is None else f"score {final['score']:6.2f}, mean depth {final['mean_depth']:.2f}, "
+    if not record["steps"]:
+        return f"{record['game']:<14}{record['agent']:<10}seed {record['seed']}: {evaluated}not trained"
     return (
         f"{record['game']:<14}{record['agent']:<10}seed {record['seed']}: {evaluated}"
         f"last training episodes {number(record['last_training_score'])}, {record['steps']:,} steps "
