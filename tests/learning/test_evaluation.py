@@ -103,3 +103,20 @@ def test_evaluating_changes_nothing_in_training() -> None:
     for agent in agents:
         agent.learn(steps=40)
     assert fingerprint(agents[0]) == fingerprint(agents[1])
+
+
+def test_an_agent_plays_with_more_simulated_steps_than_it_was_trained_with() -> None:
+    agent = QLDQN(al.zoo.chain(n=9), small_config(network="mlp", search_shape="rollouts", stage_nodes=4), seed=0)
+    usual = agent.evaluate(2, seed=1)
+    more = agent.evaluate(2, seed=1, stage_nodes=12)
+    assert usual.nodes / usual.decisions < more.nodes / more.decisions
+    assert usual.seconds > 0.0
+    assert np.array_equal(agent.evaluate(2, seed=1).scores, usual.scores)  # it was not changed
+    with pytest.raises(ArgumentError, match="stage_nodes"):
+        agent.evaluate(2, stage_nodes=0)
+
+
+def test_stage_nodes_mean_nothing_without_rollouts() -> None:
+    for agent in (al.DQN(al.zoo.chain(n=4)), QLDQN(al.zoo.chain(n=4))):
+        with pytest.raises(ArgumentError, match="search_shape is rollouts"):
+            agent.evaluate(1, stage_nodes=5)

@@ -34,6 +34,10 @@ class EvaluateCommand:
     """The same seed gives the same episodes."""
     epsilon: Annotated[float | None, optional(float, "SHARE")] = None
     """Share of random actions; without it the run's evaluation_epsilon."""
+    stage_nodes: Annotated[int | None, optional(int, "N")] = None
+    """Steps that a stage of rollouts simulates; without it as many as in training. More take longer and see more."""
+    max_episode_steps: Annotated[int | None, optional(int, "N")] = None
+    """Episodes are cut off after so many steps; without it after the run's max_episode_steps."""
     env: Annotated[str | None, optional(str, "ENV")] = None
     """The environment of the run, named again: needed where that is module:name, whose module will be imported."""
     gif: Annotated[Path | None, optional(Path, "FILE")] = None
@@ -55,6 +59,8 @@ class EvaluateCommand:
 
         if self.epsilon is not None:
             validation.fraction.validate("--epsilon", self.epsilon)
+        for flag, value in (("--stage-nodes", self.stage_nodes), ("--max-episode-steps", self.max_episode_steps)):
+            validation.optional(validation.integer(1)).validate(flag, value)
         validation.integer(1).validate("--frames", self.frames)
         _check_picture("--gif", self.gif, ".gif")
         _check_picture("--gallery", self.gallery, ".png")
@@ -73,7 +79,14 @@ class EvaluateCommand:
 
         watch.needs_env = True  # type: ignore[attr-defined]
 
-        evaluation = agent.evaluate(self.episodes, seed=self.seed, epsilon=self.epsilon, watcher=watch)
+        evaluation = agent.evaluate(
+            self.episodes,
+            seed=self.seed,
+            epsilon=self.epsilon,
+            max_episode_steps=self.max_episode_steps,
+            stage_nodes=self.stage_nodes,
+            watcher=watch,
+        )
         if self.gif is not None:
             gif.save(self.gif)
         if self.gallery is not None:
@@ -82,14 +95,25 @@ class EvaluateCommand:
             about = {
                 "scores": evaluation.scores.tolist(),
                 "mean": evaluation.mean,
+                "steps": evaluation.steps.tolist(),
                 "depths": {str(depth): count for depth, count in evaluation.depths.items()},
+                "nodes": evaluation.nodes,
+                "seconds": evaluation.seconds,
+                "stalled": evaluation.stalled,
+                "cut": evaluation.cut,
             }
             print(json.dumps(about))
             return DONE
         error = f" ± {evaluation.standard_error:.2f}" if len(evaluation.scores) > 1 else ""
-        decisions = sum(evaluation.depths.values())
+        decisions = evaluation.decisions
         print(f"mean score {evaluation.mean:.2f}{error} over {len(evaluation.scores)} episodes")
         print("depth " + ", ".join(f"{depth}: {count / decisions:.1%}" for depth, count in evaluation.depths.items()))
+        if evaluation.nodes:
+            each = evaluation.seconds / decisions
+            print(f"{evaluation.nodes / decisions:,.1f} simulated steps and {each * 1e3:,.1f} ms a decision")
+        cut = {"cut off": evaluation.cut, "stalled": evaluation.stalled}
+        if any(cut.values()):
+            print("episodes " + ", ".join(f"{what}: {count}" for what, count in cut.items() if count))
         return DONE
 
 

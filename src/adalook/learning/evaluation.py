@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,10 +33,19 @@ class Evaluation:
     """(episodes,) agent steps"""
     depths: dict[int, int]
     """How many decisions looked how deep."""
+    nodes: int = 0
+    """Steps that the searches of all decisions simulated."""
+    seconds: float = 0.0
+    """Time that all decisions took, by the clock: the only part of an evaluation that is not the same each time."""
     stalled: int = 0
     """Episodes that were cut off since nothing happened any more."""
     cut: int = 0
     """Episodes that were cut off after `max_episode_steps`, or `max_nodes` of all of them together."""
+
+    @property
+    def decisions(self) -> int:
+        """The number of decisions of all episodes."""
+        return sum(self.depths.values())
 
     @property
     def mean(self) -> float:
@@ -95,7 +105,7 @@ def evaluate(
     played: list[_Play] = []
     depths: Counter[int] = Counter()
     cut_off: Counter[str] = Counter()
-    nodes = 0
+    nodes, began = 0, time.perf_counter()
     while playing:
         decisions = _step(actor, playing, epsilon, watcher)
         depths.update(decision.depth for decision in decisions)
@@ -122,6 +132,8 @@ def evaluate(
         np.array([play.score for play in played]),
         np.array([play.steps for play in played], np.float64),
         dict(sorted(depths.items())),
+        nodes,
+        time.perf_counter() - began,
         **cut_off,
     )
 

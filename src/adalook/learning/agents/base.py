@@ -302,6 +302,7 @@ class Agent(ABC):
         epsilon: float | None = None,
         max_episode_steps: int | None = None,
         max_nodes: int | None = None,
+        stage_nodes: int | None = None,
         watcher: Watcher | None = None,
     ) -> Evaluation:
         """Play so many episodes in environments of their own and return the scores, before clipping.
@@ -313,6 +314,8 @@ class Agent(ABC):
             max_episode_steps: episodes are cut off there; None takes the config's.
             max_nodes: after so many simulated steps of searches the episodes that are being played are cut off, and no
                 other begins.
+            stage_nodes: of a search by rollouts, instead of the config's: an agent may play with more time for a
+                decision than it was trained with.
             watcher: is shown every decision; see `adalook.learning.runs.episode_gif`.
 
         >>> import adalook as al
@@ -322,7 +325,7 @@ class Agent(ABC):
         """
         torch.set_num_threads(self.config.threads)
         return evaluate(
-            self.actor,
+            self.actor if stage_nodes is None else self._actor_with(stage_nodes),
             self.sim,
             episodes=episodes,
             num_envs=self.config.num_envs,
@@ -332,6 +335,14 @@ class Agent(ABC):
             max_nodes=max_nodes,
             seed=seed,
             watcher=watcher,
+        )
+
+    def _actor_with(self, stage_nodes: int) -> Actor:
+        """Return what plays with so many simulated steps a stage."""
+        raise ArgumentError(
+            "stage_nodes has no effect on this agent",
+            expected="an agent whose search_shape is rollouts",
+            got=f"{stage_nodes} for {self!r}",
         )
 
     @classmethod

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from adalook import _validation as validation
 from adalook._arrays import FloatArray
 from adalook.engines.base import Engine
 from adalook.errors import ArgumentError
@@ -82,7 +83,7 @@ class QLDQN(Agent):
         self._thresholds: RankThresholds | None = None
         self.actor = self._make_actor(self.ranks)  # steps 5 and 6; step 7 is the learner's
 
-    def _make_actor(self, ranks: Ranks) -> Actor:
+    def _make_actor(self, ranks: Ranks, stage_nodes: int | None = None) -> Actor:
         """Return what chooses actions by trees as deep as the ranks of distances say (QL-DQN steps 4 to 6)."""
         config = self.config
         prior = None if config.prior == "self" else self._prior_values
@@ -95,7 +96,7 @@ class QLDQN(Agent):
                 self.leaf_values,
                 rule,
                 self.sim,
-                Rollouts(config.stage_nodes, config.rollout_steps, config.rollout_repeat),
+                Rollouts(stage_nodes or config.stage_nodes, config.rollout_steps, config.rollout_repeat),
                 discount=config.discount,
                 every_action=config.learn_every_action,
                 real_steps=config.learn_real_steps,
@@ -116,6 +117,11 @@ class QLDQN(Agent):
             correction=correction,
             engine=self.node_engine,
         )
+
+    def _actor_with(self, stage_nodes: int) -> Actor:
+        if self.config.search_shape != "rollouts":
+            return super()._actor_with(stage_nodes)
+        return self._make_actor(self.ranks, validation.integer(1).validate("stage_nodes", stage_nodes))
 
     def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
         """Return Ṽ*(s) = max_a Q_0(s, a) of the frozen prior (QL-DQN step 2): (n, *shape) -> (n,)."""
