@@ -68,6 +68,16 @@ def running(process_id: int) -> bool:
         return False
 
 
+def processes_of(part: str) -> list[int]:
+    """Return the processes that have this text in their command or environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if part.encode() in (path / "cmdline").read_bytes() + (path / "environ").read_bytes():
+                found.append(int(path.name))
+    return found
+
+
 def descendants(session: str) -> set[int]:
     """Return the running processes that carry the session's name, and the direct children of this process.
 

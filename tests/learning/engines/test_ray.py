@@ -20,7 +20,7 @@ from tests.cluster import can_make_namespaces, ray_cluster
 from tests.engines.test_ray import short_of
 from tests.learning.engines.hoarding import Hoarding
 from tests.learning.small import BREAKOUT, fingerprint, small_config
-from tests.processes import child, running, wait_until
+from tests.processes import child, processes_of, running, wait_until
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 1800.0
@@ -155,19 +155,6 @@ SETTINGS = {
     "batch_transitions": 8,
     "ranked_transitions": 20,
 }
-
-
-def processes_of(part: str) -> list[int]:
-    """Processes that have this text in their command or environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
-        except OSError:
-            continue
-        if part.encode() in text:
-            found.append(int(path.name))
-    return found
 
 
 ASYNCHRONOUS = """

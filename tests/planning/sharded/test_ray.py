@@ -17,12 +17,13 @@ import pytest
 
 import adalook as al
 from adalook.engines.ray import RayHosts
+from adalook.engines.session import PREFIX
 from adalook.errors import AdalookError, ModelError
 from adalook.planning.sharded.rounds import Rounds
 from tests.cluster import can_make_namespaces, ray_cluster
 from tests.planning.sharded import models
 from tests.planning.sharded.test_hosts import assert_same, off_the_end
-from tests.processes import wait_until
+from tests.processes import child, processes_of, running, wait_until
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
@@ -83,6 +84,38 @@ def test_nobody_at_the_address_is_one_clear_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     with pytest.raises(AdalookError, match=r"no Ray answers at 127.0.0.1:1"):
         models.slippery_grid(5, 2).solve(engine=al.Ray(actors=2, address="127.0.0.1:1"))
+
+
+ALONE = """
+import sys
+import adalook as al
+from tests.planning.sharded import models
+
+if __name__ == "__main__":
+    place, out = sys.argv[1:]
+    model, engine = models.slippery_grid(16, 3), al.Ray(actors=2)
+    model.solve(engine=engine, checkpoint=place, checkpoint_seconds=0.0, out=out)
+"""
+
+
+def test_a_driver_that_is_killed_leaves_nothing_running_and_the_solve_goes_on(
+    tmp_path: Path, expected: al.ShardedSolution
+) -> None:
+    script, place, out = tmp_path / "solve.py", tmp_path / "checkpoint", tmp_path / "out"
+    script.write_text(models.SLOWLY + ALONE)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command, before = [sys.executable, str(script), str(place), str(out)], os.listdir("/dev/shm")
+    with child(command, env=environment) as driver:
+        assert wait_until(lambda: models.rounds_saved(place) >= 2 or driver.poll() is not None, ALL_SECONDS)
+        started = [pid for pid in processes_of(f"{PREFIX}{driver.pid}-") if pid != driver.pid]
+        assert len(started) >= 4  # gcs_server, raylet, actors
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        assert wait_until(lambda: not any(map(running, started)), 60.0)
+        assert not [name for name in os.listdir("/dev/shm") if name not in before and name.startswith("plasma")]
+    assert not (out / "sharded.json").exists()
+    subprocess.run(command, env=environment, check=True, timeout=ALL_SECONDS)
+    assert_same(al.ShardedSolution.load(out), expected)
 
 
 SCRIPT = """
