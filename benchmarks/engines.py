@@ -13,7 +13,6 @@ import heapq
 import json
 import os
 import pickle
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import adalook as al
-from benchmarks.results import ROOT, Record, machine, write_results
+from benchmarks.results import ROOT, Record, chosen_parts, machine, write_results
 
 GAMES = ("ALE/Tutankham-v5", "ALE/VideoPinball-v5", "MinAtar/Breakout-v1")
 DEPTH = 2
@@ -303,7 +302,7 @@ COST_HEAD = "| game | step µs | leaf µs | update ms | message µs | reply KB |
 
 def main() -> None:
     """Measure what the arguments name, or everything, and write it."""
-    wanted = sys.argv[1:] or ["costs", "overhead", "scaling"]
+    wanted = chosen_parts(("costs", "overhead", "scaling"), __doc__ or "")
     known = ROOT / "results" / "engines.json"
     results: Record = json.loads(known.read_text()) if known.exists() else {}
     results["machine"] = machine()

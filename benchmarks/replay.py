@@ -7,7 +7,6 @@ checkpoint: seconds to save and load a large buffer, the first time and after it
 from __future__ import annotations
 
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from adalook.learning.replay.codecs import shows_stacked_frames
 from adalook.learning.runs.directory import RunDirectory
 from adalook.simulators.base import Simulator
 from adalook.simulators.make import make_simulator
+from benchmarks.results import chosen_parts
 
 ATARI = ["ALE/Breakout-v5", "ALE/Tutankham-v5", "ALE/VideoPinball-v5", "ALE/Solaris-v5", "ALE/Berzerk-v5"]
 MINATAR = ["MinAtar/Breakout-v1", "MinAtar/Seaquest-v1"]
@@ -151,7 +151,7 @@ def checkpoint(transitions: int, moved_on: int) -> None:
 
 def main() -> None:
     np.ones(2_000_000)  # malloc keeps more of what is freed from now on, as it does once a network has been trained
-    wanted = sys.argv[1:] or ["games", "checkpoint"]
+    wanted = chosen_parts(("games", "checkpoint"), __doc__ or "")
     if "games" in wanted:
         for name in ATARI:
             game(name, steps=6000)

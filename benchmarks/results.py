@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import importlib.metadata
 import json
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,19 @@ PACKAGES = (
     "gymnasium",
 )
 Record = dict[str, Any]
+
+
+def chosen_parts(parts: Sequence[str], description: str) -> list[str]:
+    """Return the parts of a benchmark that the command line names; all if it names none."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; all without it")
+    given: list[str] = parser.parse_args().parts
+    for part in given:
+        if part not in parts:
+            parser.error(f"there is no part {part!r}: choose from {', '.join(parts)}")
+    return given or list(parts)
 
 
 def write_results(out: Path, stem: str, results: Record, page: str) -> None:
