@@ -158,7 +158,8 @@ class ExactEvaluation:
 
     def _span_floor(self, values: FloatArray) -> float:
         """Return the span of a sweep's change below which there is only rounding."""
-        size = self.mdp.largest_reward + 2.0 * float(np.abs(values).max())
+        largest = max(float(values.max()), -float(values.min()))
+        size = self.mdp.largest_reward + 2.0 * largest
         return self.mdp.rounding_terms * 2.0**-53 * size
 
     def _iterate(

@@ -8,6 +8,7 @@ as in modified policy iteration, with sweeps that grow as fewer actions change. 
 the whole grid in the direction of the sweep; there and back covers both. At first, rounds go on as long as many actions
 change or ever fewer; from then on a full backup T v between rounds tells how far there is to go, and shifts the values
 by a constant where all of them move one way. A policy that has settled is evaluated to the end.
+What sweeps leave for later goes slowly and in few directions: every few of them it is extrapolated from their changes.
 Random graphs, where news travels everywhere in a few steps anyway, are left to plain sweeps with a constant shift.
 
 The rounds are compiled as one loop: on small models a round takes microseconds.
@@ -66,10 +67,8 @@ SAMPLE = 256
 """States, at least, by which to tell whether nearly all moves of a model do."""
 LONG, FLOW_ROUNDS = 8.0, 4
 """That is found out before a round of at least so many sweeps, and again after so many rounds."""
-SMOOTHING = 4
-"""Sweeps, or pairs of them, after which two more tell by which factor changes shrink."""
-MAX_FACTOR, DOUBT = 0.99999, 0.3
-"""Largest such factor that is believed, and the share of the change that may not follow it, times 1 − the factor."""
+WINDOW, RIDGE = 6, 1e-14
+"""Sweeps, or pairs of them, from which what is to come is extrapolated, and what keeps their equations regular."""
 THERE, BACK, BOTH_WAYS = 1, -1, 0
 """Directions of sweeps: from the first state to the last, from the last to the first, or in turn."""
 
@@ -293,65 +292,100 @@ def _against_the_flow(padded: PaddedRows) -> int:
 
 @compiled
 def _sweep_whole(
-    padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float, direction: int
+    padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float, direction: int, steps: FloatArray
 ) -> tuple[int, bool]:
     """Sweep T_π in place until no state changes by more than `target`, or `max_sweeps` times.
 
-    What changes slowest soon dominates, and all changes shrink by one factor: every few sweeps they are extrapolated.
+    Every few sweeps, or pairs there and back, what is to come is extrapolated from their changes, steps (W, S).
     Returns (states updated, whether the target was reached).
     """
     num_states = index(len(v))
     last = index(num_states - 1)
-    before, step = np.empty_like(v), np.empty_like(v)
-    work, largest, rounds = 0, np.inf, 0
-    forward = direction != BACK
+    work, largest, kept = 0, np.inf, 0
+    forward, halfway = direction != BACK, False
     while largest > target and work < max_sweeps * len(v):
         largest = 0.0
+        step = steps[index(kept)]
         for i in range(num_states):
             s = i if forward else last - i
-            new = _swept_value(s, padded, v)
-            change = abs(new - v[s])
-            largest = change if change > largest else largest
-            v[s] = new
+            change = _swept_value(s, padded, v) - v[s]
+            size = abs(change)
+            largest = size if size > largest else largest
+            v[s] += change
+            step[s] = step[s] + change if halfway else change
         work += len(v)
-        forward = forward != (direction == BOTH_WAYS)
-        if direction == BOTH_WAYS and not forward:
+        if direction == BOTH_WAYS:
+            forward, halfway = not forward, not halfway
+        if halfway:
             continue  # there and back count as one
-        rounds += 1
-        if rounds == SMOOTHING:
-            before[:] = v
-        elif rounds == SMOOTHING + 1:
-            for s in range(num_states):
-                step[s] = v[s] - before[s]
-                before[s] = v[s]
-        elif rounds == SMOOTHING + 2:
-            rounds = 0
-            if largest > target and _extrapolate(v, before, step):
+        kept += 1
+        if kept == len(steps):
+            kept = 0
+            if largest > target and extrapolate(v, steps):
                 largest = np.inf
     return work, largest <= target
 
 
 @compiled
-def _extrapolate(v: FloatArray, before: FloatArray, step: FloatArray) -> bool:
-    """Add what is to come if all changes go on to shrink by one factor, unless they clearly do not (Aitken).
+def extrapolate(v: FloatArray, steps: FloatArray) -> bool:
+    """Move v to the affine combination of the last iterates whose change is the least (reduced rank extrapolation).
 
-    `step` (S,) led to `before`, which led to v. Returns whether v was changed.
+    The changes steps (W, S) led from one iterate to the next, the last to v. With weights c, Σ c = 1, that minimise
+    |Σ c_j step_j|, v becomes Σ c_j v_j, where step_j led to v_j. Returns whether v was changed.
     """
-    first = both = second = 0.0
-    for s in range(index(len(v))):
-        change = v[s] - before[s]
-        first += step[s] * step[s]
-        both += step[s] * change
-        second += change * change
-    if not 0.0 < both < MAX_FACTOR * first:
+    window = len(steps)
+    gram = np.empty((window, window))
+    for i in range(window):
+        for j in range(i + 1):
+            gram[i, j] = gram[j, i] = _dot(steps[i], steps[j])
+    weights = np.ones(window)
+    for i in range(window):
+        gram[i, i] *= 1.0 + RIDGE
+    _eliminate(gram, weights)
+    total = weights.sum()
+    if not (np.isfinite(total) and total > 0.0):
         return False
-    factor = both / first
-    rest = second - factor * (2.0 * both - factor * first)
-    if rest > (DOUBT * (1.0 - factor)) ** 2 * second:
-        return False
-    for s in range(index(len(v))):
-        v[s] += factor / (1.0 - factor) * (v[s] - before[s])
+    behind = 0.0
+    for j in range(window - 1):
+        behind += weights[j] / total
+        step = steps[j + 1]
+        for s in range(index(len(v))):
+            v[s] -= behind * step[s]
     return True
+
+
+@compiled
+def _eliminate(system: FloatArray, right: FloatArray) -> None:
+    """Solve in place: symmetric and positive definite, so no pivot is looked for."""
+    n = len(right)
+    for p in range(n):
+        for s in range(p + 1, n):
+            factor = system[s, p] / system[p, p]
+            for k in range(p + 1, n):
+                system[s, k] -= factor * system[p, k]
+            right[s] -= factor * right[p]
+    for s in range(n - 1, -1, -1):
+        for k in range(s + 1, n):
+            right[s] -= system[s, k] * right[k]
+        right[s] /= system[s, s]
+
+
+@inlined
+def _dot(one: FloatArray, other: FloatArray) -> float:
+    """Return the inner product: four sums side by side, which a processor adds up at once."""
+    a = b = c = d = 0.0
+    size = index(len(one))
+    k = index(0)
+    while k + index(3) < size:
+        a += one[k] * other[k]
+        b += one[k + index(1)] * other[k + index(1)]
+        c += one[k + index(2)] * other[k + index(2)]
+        d += one[k + index(3)] * other[k + index(3)]
+        k += index(4)
+    while k < size:
+        a += one[k] * other[k]
+        k += index(1)
+    return (a + b) + (c + d)
 
 
 @compiled
@@ -367,22 +401,28 @@ def _sweep_policy(
     )
     shared_expectations(model, v, shared)
     _pad_rows(model, shared, policy, np.full_like(policy, NO_ACTION), padded)
-    _sweep_whole(padded, v, 0.0, float(count), _against_the_flow(padded))
+    _sweep_whole(padded, v, 0.0, float(count), _against_the_flow(padded), np.empty((WINDOW, num_states)))
 
 
 @compiled
-def _sweep_all(padded: PaddedRows, v: FloatArray, target: float, forward: bool, moved: BoolArray) -> int:
-    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many."""
+def _sweep_all(
+    padded: PaddedRows, v: FloatArray, target: float, forward: bool, moved: BoolArray, step: FloatArray, halfway: bool
+) -> int:
+    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many.
+
+    The change is written to step (S,), or halfway there and back added to it.
+    """
     num_states = index(len(v))
     last = index(num_states - 1)
     count = 0
     for i in range(num_states):
         s = i if forward else last - i
-        new = _swept_value(s, padded, v)
-        far = abs(new - v[s]) > target
+        change = _swept_value(s, padded, v) - v[s]
+        far = abs(change) > target
         moved[s] = far
         count += far
-        v[s] = new
+        v[s] += change
+        step[s] = step[s] + change if halfway else change
     return count
 
 
@@ -418,6 +458,7 @@ def _sweep_active(
     direction: int,
     active: ActiveSet,
     mark: int,
+    steps: FloatArray,
 ) -> tuple[int, bool, int]:
     """Do as `_sweep_whole`, but once few states change, sweep only their predecessors.
 
@@ -425,15 +466,22 @@ def _sweep_active(
     """
     num_states = len(v)
     moved, changed, front, stamp = active
-    work, count = 0, num_states
-    forward = direction != BACK
+    work, count, kept = 0, num_states, 0
+    forward, halfway = direction != BACK, False
     while count > 0 and work < max_sweeps * num_states:
         if FEW * count > num_states:
-            count = _sweep_all(padded, v, target, forward, moved)
+            count = _sweep_all(padded, v, target, forward, moved, steps[index(kept)], halfway)
             work += num_states
-            forward = forward != (direction == BOTH_WAYS)
             if FEW * count <= num_states:
                 _list_moved(moved, changed)
+            if direction == BOTH_WAYS:
+                forward, halfway = not forward, not halfway
+            if not halfway:
+                kept += 1
+            if kept == len(steps):
+                kept = 0
+                if FEW * count > num_states and extrapolate(v, steps):
+                    count = num_states
         else:
             mark += 1
             size = gather_front(predecessors, changed, count, stamp, mark, front)
@@ -526,6 +574,7 @@ def _run_rounds(
         np.zeros(listed, np.int32),
     )
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
+    steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
     direction, flow_due = BOTH_WAYS, 0
     different = num_states
@@ -550,9 +599,11 @@ def _run_rounds(
             swept += FLOW_STEPS * num_states
             flow_due = rounds + FLOW_ROUNDS
         if whole:
-            work, reached = _sweep_whole(padded, v, target, max_sweeps, direction)
+            work, reached = _sweep_whole(padded, v, target, max_sweeps, direction, steps)
         else:
-            work, reached, mark = _sweep_active(padded, predecessors, v, target, max_sweeps, direction, active, mark)
+            work, reached, mark = _sweep_active(
+                padded, predecessors, v, target, max_sweeps, direction, active, mark, steps
+            )
         swept += work
         if settling:
             continue

@@ -227,13 +227,19 @@ def _sweep_range(
     """
     reward, code, discount = rows.reward, rows.code, rows.discount
     low, high = np.inf, -np.inf
-    relaxed = len(relax) > 0
-    for s in range(index(first), index(last)):
-        new = reward[s] + discount * next_value(rows, code[s], shared, v)
-        change = new - v[s]
-        out[s] = v[s] + relax[s] * change if relaxed else new
-        low = change if change < low else low
-        high = change if change > high else high
+    if len(relax) == 0:  # a loop of its own, which has one thing less to ask in every state
+        for s in range(index(first), index(last)):
+            new = reward[s] + discount * next_value(rows, code[s], shared, v)
+            out[s] = new
+            change = new - v[s]
+            low = change if change < low else low
+            high = change if change > high else high
+    else:
+        for s in range(index(first), index(last)):
+            change = reward[s] + discount * next_value(rows, code[s], shared, v) - v[s]
+            out[s] = v[s] + relax[s] * change
+            low = change if change < low else low
+            high = change if change > high else high
     return low, high
 
 
