@@ -227,6 +227,8 @@ def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place():
         contest.direct = 1e9 * cost
         contest.first(local=True)
         contest.paid("in place", 20.0 * cost)
+        assert not contest.comparison_due, "that would cost as much as all before it"
+        contest.paid("in place", 40.0 * cost)
         assert contest.comparison_due
         contest.compared(jacobi * cost, 100.0 * cost, 5.0 * cost)
         assert contest.choose(5_000)[0] == winner
@@ -262,6 +264,52 @@ def test_changes_that_shrink_by_one_factor_are_extrapolated():
     policy = np.zeros(n, np.int32)
     swept = in_place.sweep_in_place(mdp, policy, np.zeros(n), 18)
     np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=0, atol=1e-6)
+
+
+def test_extrapolation_finds_the_limit_of_a_few_modes():
+    """As many modes as there are changes less one: nothing is left of them but what rounding leaves of squares."""
+    rng = np.random.default_rng(0)
+    fading = np.array([0.99, 0.9, 0.7, -0.5, 0.3])
+    modes, limit = rng.standard_normal((100, len(fading))), rng.standard_normal(100)
+    iterates = [limit + modes @ fading**k for k in range(in_place.WINDOW + 1)]
+    assert len(fading) == in_place.WINDOW - 1
+    found = iterates[-1].copy()
+    assert in_place.extrapolate(found, np.diff(iterates, axis=0))
+    assert np.abs(found - limit).max() < 1e-3 * np.abs(iterates[-1] - limit).max()
+
+
+def test_large_models_are_extrapolated_too():
+    """A tree whose leaves lead back to its root: each time round takes off γ^12 of the loss, for ever at γ = 0.9999."""
+    n = 2**13 - 1
+    assert n >= in_place.ACTIVE_SET_STATES
+    s = np.arange(n)
+    below = np.where((2 * s + 1 < n)[:, None], 2 * s[:, None] + [1, 2], 0)
+    rewards = np.where(2 * s + 1 < n, 0.0, np.random.default_rng(0).random(n))
+    successors, chances = np.stack([below, below[:, ::-1]], axis=1), np.broadcast_to([0.75, 0.25], (n, 2, 2))
+    mdp = al.MDP.from_function(lambda k: (np.repeat(rewards[k, None], 2, 1), successors[k], chances[k]), n, 2, 0.9999)
+    sol = al.solve(mdp, tolerance=1e-6)
+    assert sol.solvers == (in_place.NAME,)
+    assert sum(item.sweeps for item in sol.trace) < 100
+
+
+def test_moves_that_mostly_stay_are_solved_in_place():
+    """What a move leaves in place is solved for there, wherever the others lead."""
+    rng = np.random.default_rng(0)
+    n = 2_000
+    others = rng.integers(n, size=(n, 2, 3))
+    successors = np.concatenate([np.broadcast_to(np.arange(n)[:, None, None], (n, 2, 1)), others], axis=2)
+    for stay, suits in ((0.9, True), (0.3, False)):
+        chances = np.broadcast_to([stay, *[(1.0 - stay) / 3.0] * 3], (n, 2, 4))
+        rewards = rng.standard_normal((n, 2))
+        mdp = al.MDP.from_function(lambda s, c=chances, r=rewards: (r[s], successors[s], c[s]), n, 2, 0.99)
+        assert in_place.suits(mdp) == suits
+
+
+def test_grids_are_known_to_have_cycles_from_a_sample():
+    grid = al.zoo.gridworld(30, 30, slip=0.2)
+    assert acyclic.peel(grid) is None
+    assert acyclic._mostly_cyclic(grid.arrays)
+    assert not acyclic._mostly_cyclic(al.zoo.layered(layers=30, width=40).arrays)
 
 
 def test_sweeps_are_chosen_where_they_are_faster_than_iteration_in_place():

@@ -30,6 +30,12 @@ LONG_ROWS = 64
 """Models with more entries than this per (state, action) are not looked at: so dense a graph is hardly acyclic."""
 
 
+SAMPLE, CLEARLY_MOST = 16, 12
+"""States that are asked whether a neighbour leads back to them, and how many must say so for the core to be large."""
+FEW_MOVES = 3
+"""Actions, and successors of each, that are followed to find out."""
+
+
 class Peeled(NamedTuple):
     """A model split into the states that no cycle leads to, and the rest."""
 
@@ -41,6 +47,8 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     """Return the acyclic part of a model, or None where the core is more than a share `max_core` of the states."""
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
+        return None
+    if max_core <= MAX_CORE and n >= SAMPLE and _mostly_cyclic(mdp.arrays):
         return None
     if _all_reached(mdp.arrays, np.zeros(n, np.int32)):
         return None
@@ -116,6 +124,58 @@ def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v:
                 total += rows.data[k] * v[index(rows.indices[k])]
     result: float = (reward + rows.discount * total) / (1.0 - rows.discount * stay)
     return result
+
+
+@compiled
+def _mostly_cyclic(model: ModelArrays) -> bool:
+    """Return whether most states of a sample are left and come back to in two steps: the core holds those at least.
+
+    Grids and dense models are told so from acyclic ones at next to no cost. Where the first half of the sample hardly
+    comes back, as in random graphs, it is no use to go on.
+    """
+    found = 0
+    for i in range(SAMPLE):
+        if 2 * i == SAMPLE and found == 0:
+            return False
+        found += _comes_back(model, i * model.codes.shape[0] // SAMPLE)
+    return found >= CLEARLY_MOST
+
+
+@compiled
+def _comes_back(model: ModelArrays, s: int) -> bool:
+    """Return whether one of the first moves of a state leads to a state with a move back to it."""
+    for a in range(min(FEW_MOVES, model.codes.shape[1])):
+        code = model.codes[s, a]
+        if is_deterministic(code):
+            if code != s and _leads_to(model, code, s):
+                return True
+        elif code != NOT_OFFERED:
+            start, stop = model.indptr[row_of(code)], model.indptr[row_of(code) + 1]
+            for k in range(start, min(start + FEW_MOVES, stop)):
+                if model.indices[k] != s and _leads_to(model, model.indices[k], s):
+                    return True
+    return False
+
+
+@compiled
+def _leads_to(model: ModelArrays, source: int, target: int) -> bool:
+    """Return whether one of a state's moves may lead to another state."""
+    for a in range(model.codes.shape[1]):
+        code = model.codes[source, a]
+        if code == target:
+            return True
+        if is_stochastic(code):
+            low, high = model.indptr[row_of(code)], model.indptr[row_of(code) + 1]
+            last = high
+            while low < high:  # successors ascend within a row
+                middle = (low + high) // 2
+                if model.indices[middle] < target:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < last and model.indices[low] == target:
+                return True
+    return False
 
 
 @compiled

@@ -85,8 +85,8 @@ ORDER_COST, ORDER_LEAST = 60.0, 3e6
 """Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
-COMPARED_SWEEPS, CLEARLY = 6, 2.0
-"""Sweeps at once and in place are compared by so many of each, twice; one must be so much faster to take over."""
+COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
+"""Sweeps at once and in place are compared by so many of each; one must be so much faster to take over."""
 SETTLED = 32
 """They are not compared while more than a share 1/SETTLED of the actions change; nor is a factorisation the last."""
 FAIR_SHARE = 0.5
@@ -348,32 +348,33 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is None:
             name, reason = contest.first(local=self._local)
         else:
-            if self._local and contest.comparison_due and SETTLED * self._unsettled <= self.mdp.num_states:
+            settled = SETTLED * self._unsettled <= self.mdp.num_states
+            if settled and contest.comparison_due and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
             name, reason = contest.choose(self._unsettled)
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
             return self._in_place_pass(policy, values, last, reason)
-        return self._sweeps_pass(policy, values, last, contest.work_allowed(), reason if self._local else "")
+        return self._sweeps_pass(policy, values, last, contest.work_allowed(), reason)
 
     def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
-        What counts is the span of T_π v − v, half way and at the end: the first sweeps remove what either does.
+        What counts is the span of T_π v − v. At once, it is judged by the second half of the sweeps, as the first ones
+        remove what both do; in place, by all of them, as it is extrapolated at the end.
         """
         rows, count = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS
         relax, floor = self._relaxation(rows), self._span_floor(values)
-        first = self._sweep(rows, values, count, floor, relax)
-        swept = self._sweep(rows, first.values, count, floor, relax)
-        middle = in_place.sweep_in_place(self.mdp, policy, values, count)
-        ended = in_place.sweep_in_place(self.mdp, policy, middle, count)
-        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (middle, ended))
+        first = self._sweep(rows, values, count // 2, floor, relax)
+        swept = self._sweep(rows, first.values, count // 2, floor, relax)
+        ended = in_place.sweep_in_place(self.mdp, policy, values, count)
+        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
         span_tol = self._span_for(self.tolerance)
         jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
         gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count))
         self._contest.compared(
-            jacobi * self._costs.sweep, gauss_seidel * self._costs.sweep, 4 * count * self._costs.sweep
+            jacobi * self._costs.sweep, gauss_seidel * self._costs.sweep, 2 * (count + 1) * self._costs.sweep
         )
         return swept.values if jacobi < gauss_seidel else ended
 
@@ -572,7 +573,7 @@ class Contest:
         self._loss = math.inf
         self._current = self._iterative = SWEEPS
         """The solver at work, and the one that takes over from factorisations."""
-        self._compare_at = 0.0
+        self._compare_at = 2.0 * FIRST_BACKUPS * self._costs.backup
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""

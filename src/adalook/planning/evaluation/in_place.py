@@ -64,7 +64,7 @@ NO_ACTION = -1
 FLOW_STEPS, ONE_WAY = 4, 3.0
 """Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability."""
 SAMPLE = 256
-"""States, at least, by which to tell whether nearly all moves of a model do."""
+"""States, at least, by which to tell whether nearly all moves of a model do, or stay in place."""
 LONG, FLOW_ROUNDS = 8.0, 4
 """That is found out before a round of at least so many sweeps, and again after so many rounds."""
 WINDOW, RIDGE = 6, 1e-14
@@ -104,7 +104,7 @@ class Goal(NamedTuple):
 
 
 def suits(mdp: MDP) -> bool:
-    """Return whether sweeping in place carries news far: transitions lead to near states, or nearly all of them ahead.
+    """Return whether sweeping in place pays: transitions lead to near states, or nearly all of them ahead or nowhere.
 
     What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
@@ -112,8 +112,14 @@ def suits(mdp: MDP) -> bool:
         shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
         if 2 * shared > mdp.num_pairs:
             return False
-    short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
-    return short and (mdp.growth <= LOCAL_GROWTH or _one_way(mdp.arrays, max(1, mdp.num_states // SAMPLE)))
+    return has_short_rows(mdp) and (
+        mdp.growth <= LOCAL_GROWTH or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
+    )
+
+
+def has_short_rows(mdp: MDP) -> bool:
+    """Return whether a policy's rows can be stored side by side, padded to the longest."""
+    return mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
 
 
 def sweep_in_place(mdp: MDP, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
@@ -245,21 +251,23 @@ def _swept_value(s: int, padded: PaddedRows, v: FloatArray) -> float:
 
 
 @compiled
-def _one_way(model: ModelArrays, stride: int) -> bool:
-    """Return whether nearly all moves of every `stride`-th state lead to larger numbers, or nearly all to smaller."""
-    ahead = behind = 0.0
+def _one_way_or_none(model: ModelArrays, stride: int) -> bool:
+    """Return whether nearly all moves of every `stride`-th state lead to larger numbers, or to smaller, or stay."""
+    ahead = behind = stays = 0.0
     for s in range(0, model.codes.shape[0], stride):
         for a in range(model.codes.shape[1]):
             code = model.codes[s, a]
             if is_deterministic(code):
                 ahead += code > s
                 behind += code < s
+                stays += code == s
             elif is_stochastic(code):
                 row = row_of(code)
                 for k in range(model.indptr[row], model.indptr[row + 1]):
                     ahead += model.data[k] * (model.indices[k] > s)
                     behind += model.data[k] * (model.indices[k] < s)
-    return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind)
+                    stays += model.data[k] * (model.indices[k] == s)
+    return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind) or stays > ONE_WAY * (ahead + behind)
 
 
 @compiled
