@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.planning.evaluation import acyclic, aggregation, banded, elimination, functional, in_place, sweeps
+from adalook.planning.evaluation import acyclic, aggregation, banded, elimination, functional, in_place, lu, sweeps
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
 from adalook.planning.evaluation.sweeps import PolicyRows
@@ -121,10 +121,11 @@ def closed_classes(num_classes=10, size=80, discount=0.9999, stay=0.0):
 def test_closed_classes_are_moved_as_groups(stay):
     """No constant shift suits several closed classes at once: sweeps alone go by γ, some 200,000 of them."""
     mdp = closed_classes(stay=stay)
-    sol = al.solve(mdp, tolerance=1e-3)
-    assert sol.certified
-    assert any(aggregation.NAME in name for name in sol.solvers)
-    assert sum(item.sweeps for item in sol.trace) < 3_000
+    sol, swept = (al.solve(mdp, method, tolerance=1e-3) for method in (al.Auto(), al.Auto(sweeps.NAME)))
+    assert any(aggregation.NAME in name for name in swept.solvers)
+    for each in (sol, swept):
+        assert each.certified
+        assert sum(item.sweeps for item in each.trace) < 3_000
     np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, rtol=0, atol=1e-3)
 
 
@@ -276,6 +277,19 @@ def test_extrapolation_finds_the_limit_of_a_few_modes():
     found = iterates[-1].copy()
     assert in_place.extrapolate(found, np.diff(iterates, axis=0))
     assert np.abs(found - limit).max() < 1e-3 * np.abs(iterates[-1] - limit).max()
+
+
+def test_states_that_all_lead_to_are_ordered_apart():
+    """Arms around a centre are narrow but for it; where all lead to one state, even ordering would take for ever."""
+    arms, length = 80, 30
+    centre = arms * length
+    s = np.arange(centre)
+    ahead = np.where(s % length == length - 1, centre, s + 1)
+    for back, width in ((np.maximum(s - 1, 0), 2), (np.full(centre, centre), centre + 1)):
+        successors = np.stack([np.append(ahead, 0), np.append(back, 0)], axis=1)[:, None, :]
+        chances, rewards = np.broadcast_to([0.5, 0.5], successors.shape), np.zeros((centre + 1, 1))
+        mdp = al.MDP.from_function(lambda k, r=rewards, t=successors, c=chances: (r[k], t[k], c[k]), centre + 1, 1, 0.9)
+        assert lu.bandwidth(PolicyRows.of(mdp, np.zeros(centre + 1, np.int32))) == width
 
 
 def test_large_models_are_extrapolated_too():

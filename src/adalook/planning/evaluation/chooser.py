@@ -81,8 +81,8 @@ MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
-ORDER_COST, ORDER_LEAST = 60.0, 3e6
-"""Backups that finding a narrow order of the states costs, about, and the least nanoseconds that it does."""
+ORDER_COST, ORDER_LEAST = 300.0, 2e6
+"""Nanoseconds per state that finding a narrow order of the states takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
@@ -238,7 +238,7 @@ class ExactEvaluation:
         """Return the nanoseconds of a sparse factorisation: by the last one, or by the bandwidth."""
         n = self.mdp.num_states
         if self._fill:
-            return self._fill * (60.0 + 2.5 * self._fill / n)
+            return 500.0 * n + 80.0 * self._fill
         width = n if self._bandwidth is None else min(self._bandwidth, n)
         return sparse_cost(n, width) if n * width <= LU_MAX_ENTRIES else math.inf
 
@@ -441,7 +441,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._bandwidth is None:
-            order = max(ORDER_LEAST, ORDER_COST * self._costs.backup)
+            order = max(ORDER_LEAST, ORDER_COST * n)
             if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
                 return banded_too  # finding an order for a sparse factorisation would cost as much
             self._bandwidth = lu.bandwidth(rows)
@@ -604,12 +604,13 @@ class Contest:
     def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
-        The first figures of either are rough: only one that is clearly faster takes over.
+        The first figures of either are rough: only one that is clearly faster takes over, also than what iteration in
+        place has shown so far.
         """
         self.spent[self._current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
-        if self._current == IN_PLACE and CLEARLY * jacobi < gauss_seidel:
+        if self._current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
             self._current, self.left[SWEEPS] = SWEEPS, jacobi
         elif self._current == SWEEPS and CLEARLY * gauss_seidel < jacobi:
             self._current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from adalook.planning.evaluation.sweeps import PolicyRows
 
 NAME = "sparse LU"
+DENSE_COLUMN = 16
+"""States that more than this many times as many lead to as to the average one are ordered apart …"""
+MAX_ORDERING = 64
+"""… and where their number squared is more than this per state, nothing is ordered or factorised."""
 
 
 def policy_matrix(rows: PolicyRows) -> csc_array:
@@ -60,12 +64,23 @@ def solve_by_lu(rows: PolicyRows) -> tuple[FloatArray, int]:
 
 
 def bandwidth(rows: PolicyRows) -> int:
-    """Return the bandwidth after the reverse Cuthill–McKee ordering, which bounds the fill of a factorisation."""
+    """Return the bandwidth after the reverse Cuthill–McKee ordering, which bounds the fill of a factorisation.
+
+    States that far more others lead to than usual are left out and counted on top, as they are eliminated last. Where
+    so many lead to one that ordering takes time quadratic in them, the answer is the number of states: no band at all.
+    """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     matrix = policy_matrix(rows)
+    n, degree = len(rows.code), np.diff(matrix.indptr)
+    if float(degree.max()) ** 2 > MAX_ORDERING * n:
+        return n
+    usual = degree <= DENSE_COLUMN * matrix.nnz / n
+    dense = n - int(np.count_nonzero(usual))
+    if dense:
+        matrix = matrix[usual][:, usual]
     order = reverse_cuthill_mckee((matrix + matrix.T).tocsr(), symmetric_mode=True)
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     entries = matrix.tocoo()
-    return int(np.abs(position[entries.row] - position[entries.col]).max(initial=0))
+    return dense + int(np.abs(position[entries.row] - position[entries.col]).max(initial=0))
