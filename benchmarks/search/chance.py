@@ -1,9 +1,11 @@
-"""Futures per node in games of chance: trees with 1, 2 and 4 samples, the same number of simulated steps each.
+"""Futures per node in games of chance: trees with 1, 2 and 4 samples, of equal steps or of equal time.
 
     python -m benchmarks.search.chance                 # writes results/search-chance.md
 
 MinAtar with sticky actions and difficulty ramping; the shipped agents' Q-functions at the leaves, nothing learnt. With
-K samples a level of the tree costs K times as many steps, so that at equal cost the tree is shallower.
+K samples a level of the tree costs K times as many steps, so that at equal cost the tree is shallower. Steps of one
+batch are cheaper than as many in several, so that equal steps are not equal time: for that, the limit of steps follows
+the processor time that decisions have taken so far.
 """
 
 from __future__ import annotations
@@ -11,14 +13,20 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import adalook as al
+from adalook._arrays import IntArray
+from adalook.learning.acting import Decision
 from adalook.learning.lookahead import Lookahead
 from adalook.search.chance import Sampling
+from adalook.search.search import Budget
+from adalook.simulators.base import Simulator
 from benchmarks.results import ROOT, machine, write_results
 
 GAMES = {
@@ -26,57 +34,89 @@ GAMES = {
     "Asterix": "MinAtar/Asterix-v1?sticky=0.1&ramping=true",
 }
 SAMPLES = (1, 2, 4)
+FEWEST_NODES, MOST_NODES = 2, 5_000
+"""Limits of steps between which a paced search may move; the first level is always completed."""
 
 
-def played(game: str, samples: int, nodes: int, episodes: int, steps: int) -> dict[str, Any]:
+class TimedLookahead(Lookahead):
+    """Trees that know what their decisions cost, and steer their limit of steps towards a pace if there is one."""
+
+    def __init__(self, *args: Any, pace: float | None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._pace, self.spent, self.decisions, self.simulated = pace, 0.0, 0, 0
+
+    def decide(
+        self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
+    ) -> list[Decision]:
+        """Decide, and allow more steps next time if time is left over, fewer if too much was spent."""
+        begin = time.process_time()
+        made = super().decide(envs, observations, random_actions, seeds)
+        self.spent += time.process_time() - begin
+        self.decisions += len(envs)
+        self.simulated += sum(decision.nodes for decision in made)
+        if self._pace is not None:
+            left_over = self._pace * self.decisions / self.spent
+            nodes = (self._budget.nodes or 1) * min(2.0, max(0.5, left_over)) ** 0.5
+            self._budget = Budget(nodes=int(min(MOST_NODES, max(FEWEST_NODES, round(nodes)))))
+        return made
+
+
+def played(game: str, samples: int, given: argparse.Namespace, pace: float | None) -> dict[str, Any]:
     """Play episodes with trees of so many samples and return scores, depths and processor time."""
     model = al.QLDQN.load(ROOT / "agents" / f"minatar-{game.lower()}")
-    agent = Lookahead(
+    agent = TimedLookahead(
         model,
         GAMES[game],
+        pace=pace,
         shape="tree",
-        nodes=nodes,
+        nodes=given.nodes,
         samples=Sampling(samples, samples) if samples > 1 else 1,
         adaptive=False,
         correction=False,
     )
-    begin = time.process_time()
-    evaluation = agent.evaluate(episodes, num_envs=episodes, max_episode_steps=steps, seed=1)
-    spent = time.process_time() - begin
+    evaluation = agent.evaluate(given.episodes, num_envs=given.episodes, max_episode_steps=given.steps, seed=1)
     return {
         "game": game,
+        "pace_ms": None if pace is None else 1e3 * pace,
         "samples": samples,
         "scores": evaluation.scores.tolist(),
         "mean": evaluation.mean,
         "standard_error": evaluation.standard_error,
         "cut": evaluation.cut,
         "depths": evaluation.depths,
-        "ms_per_decision": 1e3 * spent / float(evaluation.steps.sum()),
-        "processor_seconds": spent,
+        "nodes_per_decision": agent.simulated / agent.decisions,
+        "ms_per_decision": 1e3 * agent.spent / agent.decisions,
+        "processor_seconds": agent.spent,
     }
 
 
-def page(rows: list[dict[str, Any]], nodes: int, episodes: int, steps: int) -> str:
+def page(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
     """Return the results as Markdown."""
     lines = [
         "# Futures per node in games of chance",
         "",
-        f"MinAtar with sticky actions (0.1) and difficulty ramping. Trees of at most {nodes} simulated steps per "
-        "decision, the shipped agents' Q-functions at the leaves, "
-        f"{episodes} episodes of at most {steps} steps, nothing learnt "
+        "MinAtar with sticky actions (0.1) and difficulty ramping, the shipped agents' Q-functions at the leaves, "
+        f"{given.episodes} episodes of at most {given.steps} steps, nothing learnt "
         "(`python -m benchmarks.search.chance`). One tree with K futures per node and action, no further ones where "
-        "the choice is close. ± one standard error; milliseconds are processor time.",
-        "",
-        "| game | samples | score | cut off | depth, mean | ms per decision |",
-        "|---|--:|--:|--:|--:|--:|",
+        "the choice is close. ± one standard error; milliseconds are processor time of the searches. Episodes that "
+        "reach the limit of steps are cut off.",
     ]
-    for row in rows:
-        depths = row["depths"]
-        mean_depth = sum(depth * count for depth, count in depths.items()) / sum(depths.values())
-        lines.append(
-            f"| {row['game']} | {row['samples']} | {row['mean']:.1f} ± {row['standard_error']:.1f} | {row['cut']} | "
-            f"{mean_depth:.2f} | {row['ms_per_decision']:.1f} |"
-        )
+    for pace in sorted({row["pace_ms"] for row in rows}, key=lambda pace: pace or 0.0):
+        title = f"Equal time: {pace:g} ms per decision" if pace else f"Equal steps: at most {given.nodes} per decision"
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| game | samples | score | cut off | depth, mean | steps per decision | ms per decision |",
+            "|---|--:|--:|--:|--:|--:|--:|",
+        ]
+        for row in (row for row in rows if row["pace_ms"] == pace):
+            depths = row["depths"]
+            mean_depth = sum(depth * count for depth, count in depths.items()) / sum(depths.values())
+            lines.append(
+                f"| {row['game']} | {row['samples']} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
+                f"{row['cut']} | {mean_depth:.2f} | {row['nodes_per_decision']:.0f} | {row['ms_per_decision']:.1f} |"
+            )
     return "\n".join(lines)
 
 
@@ -84,19 +124,21 @@ def main() -> None:
     """Play all games with all numbers of samples and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=90)
-    parser.add_argument("--episodes", type=int, default=16)
+    parser.add_argument("--paces", type=float, nargs="*", default=[2.0, 8.0], help="ms of processor time per decision")
+    parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     about, rows = machine(), []
-    for game in GAMES:
-        for samples in SAMPLES:
-            rows.append(played(game, samples, given.nodes, given.episodes, given.steps))
-            print(rows[-1], flush=True)
+    for pace in (None, *given.paces):
+        for game in GAMES:
+            for samples in SAMPLES:
+                rows.append(played(game, samples, given, pace and 1e-3 * pace))
+                print({name: value for name, value in rows[-1].items() if name != "scores"}, flush=True)
     results = {"machine": about, "arguments": {k: str(v) for k, v in vars(given).items()}, "rows": rows}
-    write_results(given.out, "search-chance", results, page(rows, given.nodes, given.episodes, given.steps))
+    write_results(given.out, "search-chance", results, page(rows, given))
 
 
 if __name__ == "__main__":
