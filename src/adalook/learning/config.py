@@ -59,9 +59,9 @@ ELSEWHERE = {
     "exploration_fraction": "epsilon_anneal_steps",
     "n_envs": "num_envs",
 }
+"""Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
 RETIRED = {"search_workers": "give the agent engine=al.LocalProcesses(actors=2, split='nodes') instead"}
 """Settings of older versions that changed no result, and what is said to who uses them still."""
-"""Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
 
 
 @dataclass(frozen=True)
