@@ -1,12 +1,12 @@
 """Score against time per decision: trained agents alone, and with `al.Lookahead` at several budgets.
 
-    python -m benchmarks.lookahead cartpole --training 10000 --episodes 4 --nodes 2 14 62 126
-    python -m benchmarks.lookahead lander --training 50000 --episodes 2 --nodes 40
-    python -m benchmarks.lookahead minatar --training 60000 --episodes 4 --nodes 32 128 --steps 300
-    python -m benchmarks.lookahead ale --training 60000 --episodes 1 --nodes 60 --steps 300
+    python -m benchmarks.lookahead cartpole --training 10000 --episodes 10 --nodes 2 14 62 126
+    python -m benchmarks.lookahead lander --training 50000 --episodes 4 --nodes 40
+    python -m benchmarks.lookahead minatar --training 60000 --episodes 10 --nodes 32 128 --steps 300
+    python -m benchmarks.lookahead ale --agent agents/atari-tutankham-dqn --episodes 3 --nodes 64 256
 
 The agents are a DQN of Stable-Baselines3 (CartPole, LunarLander) and a plain DQN of adalook (MinAtar's Space Invaders
-with sticky actions, Atari's Breakout), trained here, or loaded with `--agent`. Each plays the same episodes alone,
+with sticky actions, Atari's Tutankham), trained here, or loaded with `--agent`. Each plays the same episodes alone,
 boldly (correction 0) and cautiously (1). Time is the process's own, so that other work does not count. Rows are printed
 as JSON and added to results/lookahead.json, from which the page and its figure are drawn.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -34,7 +35,7 @@ ENVS = {
     "cartpole": "CartPole-v1",
     "lander": "LunarLander-v3?replay=true",
     "minatar": "MinAtar/SpaceInvaders-v1?sticky=0.1",
-    "ale": "ALE/Breakout-v5",
+    "ale": "ALE/Tutankham-v5",
 }
 OPTIONS: dict[str, dict[str, Any]] = {"lander": {"samples": 1}}
 """Arguments of `al.Lookahead`: LunarLander's trees are replayed, and one future is all that time allows."""
@@ -65,9 +66,15 @@ def loaded(what: str, path: str) -> Any:
     return DQN.load(path, device="cpu")
 
 
+def environment(what: str, model: Any) -> Any:
+    """Return what is played: in Atari the agent's own simulator, whose rewards and lives are those of its training."""
+    return model.sim if what == "ale" else ENVS[what]
+
+
 def rows(what: str, model: Any, given: argparse.Namespace) -> list[dict[str, Any]]:
     """Play the same episodes alone and with every budget, and return a row for each."""
     found: list[dict[str, Any]] = []
+    env = environment(what, model)
 
     def add(nodes: int, correction: float, evaluation: Evaluation, seconds: float) -> None:
         row = {
@@ -77,6 +84,7 @@ def rows(what: str, model: Any, given: argparse.Namespace) -> list[dict[str, Any
             "mean": round(evaluation.mean, 2),
             "standard_error": round(evaluation.standard_error, 2) if given.episodes > 1 else None,
             "episodes": given.episodes,
+            "scores": evaluation.scores.tolist(),
             "cut": evaluation.cut,
             "ms_per_decision": round(1e3 * seconds / float(evaluation.steps.sum()), 2),
         }
@@ -86,12 +94,12 @@ def rows(what: str, model: Any, given: argparse.Namespace) -> list[dict[str, Any
     play = {"episodes": given.episodes, "max_episode_steps": given.steps, "seed": 1}
     for nodes in given.nodes:
         for correction in given.corrections:
-            agent = Lookahead(model, ENVS[what], nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
+            agent = Lookahead(model, env, nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
             if not found:
                 begin = time.process_time()
                 alone = agent.tune(corrections=(), **play)[math.inf]
                 add(0, math.inf, alone, time.process_time() - begin)
-                agent = Lookahead(model, ENVS[what], nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
+                agent = Lookahead(model, env, nodes=nodes, correction=correction, **OPTIONS.get(what, {}))
             begin = time.process_time()
             evaluation = agent.evaluate(**play)
             add(nodes, correction, evaluation, time.process_time() - begin)
@@ -120,13 +128,15 @@ def figure(found: list[dict[str, Any]]) -> Figure:
     return made
 
 
-def page(found: list[dict[str, Any]]) -> str:
+def page(found: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
     """Return all rows as Markdown."""
     lines = [
         "# Lookahead for trained agents",
         "",
-        "Score against processor time per decision, `python -m benchmarks.lookahead …` (the module names them). ± one "
-        "standard error. Bold takes every lead, cautious asks for more than the values usually err.",
+        "Score against processor time per decision, `python -m benchmarks.lookahead …`; ± one standard error. Bold takes every "
+        "lead, cautious asks for more than the values usually err. Every row was written by its run:",
+        "",
+        *(f"- {ENVS[what]}: `{run['command']}`, {run['machine']['date'][:10]}" for what, run in runs.items()),
         "",
         "![Score against time per decision](lookahead.png)",
         "",
@@ -157,15 +167,15 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    about = machine()
+    run = {"command": " ".join(["python -m benchmarks.lookahead", *sys.argv[1:]]), "machine": machine()}
     model = loaded(given.what, given.agent) if given.agent else trained(given.what, given.training)
     found = rows(given.what, model, given)
     kept = given.out / "lookahead.json"
-    before = json.loads(kept.read_text()) if kept.exists() else {"machines": {}, "rows": []}
+    before = json.loads(kept.read_text()) if kept.exists() else {"runs": {}, "rows": []}
     everything = [row for row in before["rows"] if row["what"] != given.what] + found
     everything.sort(key=lambda row: list(ENVS).index(row["what"]))
-    results = {"machines": before["machines"] | {given.what: about}, "rows": everything}
-    write_results(given.out, "lookahead", results, page(everything))
+    runs = {what: (before["runs"] | {given.what: run})[what] for what in {row["what"]: None for row in everything}}
+    write_results(given.out, "lookahead", {"runs": runs, "rows": everything}, page(everything, runs))
     figure(everything).savefig(given.out / "lookahead.png", dpi=130)
 
 
