@@ -36,6 +36,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "adalook"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/favicon.svg"
 html_theme_options = {"navbar_align": "left", "show_toc_level": 2, "navigation_with_keys": False}
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False

@@ -120,7 +120,7 @@ def markdown(results: Record, stem: str) -> str:
     box = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in box["versions"].items())
     parts = [
-        "# Planning, side by side\n",
+        "# Planning: time and memory by states\n" if stem.endswith("-growth") else "# Planning, side by side\n",
         f"{box['cpu']}, {box['cores']} cores, {box['memory_bytes'] / 2**30:.0f} GiB, {box['system']}, Python "
         f"{box['python']}; {versions}. {box['date'][:10]}.\n",
     ]

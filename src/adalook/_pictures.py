@@ -6,17 +6,39 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-DEPTH_COLOURS = ("#bdbdbd", "#c7e9b4", "#41b6c4", "#225ea8", "#081d58", "#e69f00", "#d55e00", "#7a0f2b")
-"""Depth 0, 1, 2, …: cold from light to dark, then warm; the last one for all that are deeper."""
+DEPTH_COLOURS = (
+    "#8c8c8c",
+    *("#d2efbc", "#35c3dd", "#2f78d8", "#261690"),
+    *("#f7cf33", "#ef8647", "#a32a17", "#660a62"),
+    "#000000",
+)
+"""Depth 0 is grey, 1 to 4 are cold, 5 to 8 warm, each from light to dark; black is for all that are deeper.
+
+Any two differ by at least 26 (CIE 1976 ΔE) in normal sight and without receptors for red, green or blue.
+"""
 PLANES = ("#000000", "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999", "#ffffff")
 """Colours for observations that are planes of zeros and ones, background first."""
 Pixels: TypeAlias = np.ndarray[Any, Any]
 """(height, width, 3) uint8"""
 
 
+def depth_bin(depth: int) -> int:
+    """Return the depth whose colour a depth has: itself, or the first of those that share the last colour."""
+    return min(depth, len(DEPTH_COLOURS) - 1)
+
+
 def depth_colour(depth: int) -> str:
-    """Return the colour of a depth; the deepest share the last one."""
-    return DEPTH_COLOURS[min(depth, len(DEPTH_COLOURS) - 1)]
+    """Return the colour of a depth, the same in every figure; the deepest share the last one."""
+    return DEPTH_COLOURS[depth_bin(depth)]
+
+
+def depth_label(depth: int) -> str:
+    """Return what a legend says beside the colour of a depth.
+
+    >>> depth_label(3), depth_label(12)
+    ('depth 3', 'depth 9 or more')
+    """
+    return f"depth {depth}" if depth < len(DEPTH_COLOURS) - 1 else f"depth {len(DEPTH_COLOURS) - 1} or more"
 
 
 THUMBNAIL = 120

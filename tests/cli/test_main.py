@@ -128,6 +128,17 @@ def test_ctrl_c_outside_a_solve_is_no_traceback(
     assert capsys.readouterr().err == "adalook: interrupted\n"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_a_line_for_every_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert all(line.count("Example:") <= 1 for line in capsys.readouterr().out.splitlines())
+
+
+def test_help_does_not_break_lines_where_the_source_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--help"]) == 0
+    assert "any other Atari game will do." in capsys.readouterr().out
+
+
 def test_help_does_not_wait_for_the_compiler() -> None:
     code = (
         "import sys; from adalook.cli.main import main; main(['--help']); "

@@ -23,6 +23,7 @@ class EvaluateCommand:
     """Play episodes with a trained agent, in environments of its own and without learning.
 
     Example: adalook evaluate runs/breakout --episodes 20 --gif episode.gif
+
     Example: adalook evaluate agents/minatar-breakout
     """
 

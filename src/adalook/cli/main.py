@@ -6,13 +6,17 @@ functions, so that help and complaints come at once.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import io
+import itertools
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, get_type_hints
 
 import tyro
 
@@ -96,6 +100,8 @@ def _parse(arguments: list[str]) -> Command | None:
             expected=", ".join(COMMANDS),
             remedy=did_you_mean(arguments[0], COMMANDS) or "see adalook --help",
         )
+    if {"-h", "--help"}.intersection(arguments) and arguments[0] in COMMANDS:
+        _join_help_lines(COMMANDS[arguments[0]])
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
@@ -108,6 +114,17 @@ def _parse(arguments: list[str]) -> Command | None:
             return None
         command = f" {arguments[0]}" if arguments and arguments[0] in COMMANDS else ""
         raise ArgumentError(_first_sentence(complaint.getvalue()), remedy=f"see adalook{command} --help") from None
+
+
+def _join_help_lines(command: Any) -> None:
+    """Join the lines of every flag's help: tyro breaks lines where the source does."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(command))).body
+    assert isinstance(definition, ast.ClassDef)
+    hints = get_type_hints(command, include_extras=True)
+    for field, text in itertools.pairwise(definition.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words))):
+                command.__annotations__[name] = Annotated[hints[name], tyro.conf.arg(help=" ".join(words.split()))]
 
 
 def _first_sentence(box: str) -> str:

@@ -32,6 +32,7 @@ class ReportCommand:
     by the depth chosen in them.
 
     Example: adalook reproduce maze && adalook report
+
     Example: adalook report runs/breakout --out report-breakout
     """
 

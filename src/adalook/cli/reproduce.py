@@ -22,6 +22,7 @@ class ReproduceCommand:
     Exit code 0: done; 2: wrong arguments or files; 130: stopped by Ctrl-C, with everything finished so far kept.
 
     Example: adalook reproduce maze --workers 2
+
     Example: adalook reproduce minatar --games Breakout --agents depth0 ql --seeds 1 --seconds 60 --out short
     """
 

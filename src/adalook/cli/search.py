@@ -41,6 +41,7 @@ class SearchCommand:
     Leaves have the value 0, which is lookahead by rewards alone, unless --values says what they are worth.
 
     Example: adalook search ALE/Tutankham-v5 --depth 3 --engine processes --actors 2 --out look
+
     Example: adalook solve FrozenLake-v1 --out lake && adalook search FrozenLake-v1 --depth 1 --values lake
     """
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adalook._pictures import PLANES, depth_colour, state_image
+import adalook.report
+from adalook._pictures import DEPTH_COLOURS, PLANES, depth_colour, state_image
 from adalook.report.data.state_gallery import GalleryFull, StateGallery
 from adalook.report.data.training_run import TrainingRun, read_run_log
 from adalook.report.figures.run_curves import depth_use, distances, learning_curves, losses
@@ -125,9 +128,54 @@ def test_distances_have_a_panel_for_each_depth(tmp_path: Path) -> None:
     assert "from the prior’s" in prior.caption
 
 
+def lab_colours(colours: Sequence[str], sight: Sequence[Sequence[float]]) -> np.ndarray[Any, Any]:
+    """Return colours (n, 3) in CIELAB as someone sees them whose receptors mix linear RGB by a matrix (3, 3)."""
+    shares = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours]) / 255.0
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(sight), 0.0, 1.0)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = seen @ np.transpose(to_xyz) / [0.95047, 1.0, 1.08883]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16.0 / 116.0).T
+    return np.stack([116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)], axis=1)
+
+
+@pytest.mark.parametrize(
+    "sight",
+    [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        # Machado, Oliveira and Fernandes 2009: no receptors for red, green, blue.
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    ],
+    ids=["all", "no red", "no green", "no blue"],
+)
+def test_the_colour_blind_can_tell_depths_apart(sight: list[list[float]]) -> None:
+    colours = lab_colours(DEPTH_COLOURS, sight)
+    apart = np.linalg.norm(colours[:, None] - colours[None], axis=2)
+    assert apart[~np.eye(len(colours), dtype=bool)].min() >= 26.0
+
+
+def test_the_page_has_the_colours_of_the_figures() -> None:
+    script = (Path(adalook.report.__file__).parent / "assets" / "colours.js").read_text()
+    (listed,) = re.findall(r"const DEPTHS = \[(.*?)\]", script)
+    assert ["#" + colour for colour in re.findall(r"[0-9a-f]{6}", listed)] == list(DEPTH_COLOURS[:-1])
+
+
+def test_depths_that_share_a_colour_share_an_entry_of_the_legend(tmp_path: Path) -> None:
+    run = loaded(tmp_path / "run", depths={"8": 50, "9": 25, "12": 25})
+    spec = depth_use(run, "x")
+    assert spec is not None
+    shares = spec.figure.axes[0]
+    assert [text.get_text() for text in shares.get_legend().get_texts()] == ["depth 9 or more", "depth 8"]
+    along = depth_along_episodes(filled([[8, 9, 12]]), "x")
+    assert along is not None
+    assert [text.get_text() for text in along.figure.legends[0].get_texts()] == ["depth 8", "depth 9 or more"]
+
+
 def test_every_depth_has_a_colour_of_its_own_and_panels_go_on_in_the_next_row(tmp_path: Path) -> None:
-    assert len({depth_colour(depth) for depth in range(8)}) == 8
-    assert depth_colour(20) == depth_colour(7)
+    assert len({depth_colour(depth) for depth in range(10)}) == 10
+    assert depth_colour(20) == depth_colour(9)
     deep = {str(depth): [0.1, 0.2, 0.3] for depth in range(1, 6)}
     spec = distances(loaded(tmp_path / "run", distances=deep), "x")
     assert spec is not None

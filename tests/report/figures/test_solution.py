@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook._pictures import depth_colour
 from adalook.errors import FileError
 from adalook.planning.solution_files import save_solution
 from adalook.report.data.solution import load_solution
@@ -85,6 +86,9 @@ def test_the_depth_bar_names_the_depths_that_were_used(tmp_path: Path) -> None:
     bar = figure.axes[1].child_axes[0]
     assert [label.get_text() for label in bar.get_yticklabels()] == ["1", "2", "8"]
     assert bar.get_ylabel() == "depth in steps"
+    image = figure.axes[1].images[0]
+    seen = ["#" + bytes(round(255 * part) for part in image.cmap(image.norm(depth))[:3]).hex() for depth in (1, 2, 8)]
+    assert seen == [depth_colour(depth) for depth in (1, 2, 8)]  # as in every other figure
 
 
 def test_many_depths_get_whole_numbers_too(tmp_path: Path) -> None:

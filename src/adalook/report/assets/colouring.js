@@ -54,15 +54,20 @@ function distanceColouring(model, traces, meaning) {
 
 const MOST_NAMED = 10;
 
-/** By depth: few different depths get a colour each, by rank; many follow the number. */
+/** By depth: in the colours that depths have in every figure; if some are deeper, on a scale, by rank or by number. */
 function depthColouring(model, traces) {
   const used = [...new Set(traces.flatMap((trace) => [...new Set(trace.depth)]))].sort((one, other) => one - other);
+  const title = "depth looked ahead, in steps";
+  if (used[used.length - 1] < DEPTHS.length) {
+    const own = (depth) => channels(DEPTHS[depth]);
+    return { title, clipped: "", colour: (trace, at) => own(trace.depth[at]), swatches: used.map((depth) => [css(own(depth)), String(depth)]) };
+  }
   const last = Math.max(1, used.length - 1);
   const rank = new Map(used.map((depth, i) => [depth, i]));
   const span = Math.max(1, used[used.length - 1] - used[0]);
   const named = used.length <= MOST_NAMED;
   const share = named ? (depth) => rank.get(depth) / last : (depth) => (depth - used[0]) / span;
-  const colouring = { title: "depth looked ahead, in steps", colour: (trace, at) => cividis(share(trace.depth[at])), clipped: "" };
+  const colouring = { title, colour: (trace, at) => cividis(share(trace.depth[at])), clipped: "" };
   if (named) return { ...colouring, swatches: used.map((depth) => [css(cividis(share(depth))), String(depth)]) };
   return { ...colouring, bar: cividis, ticks: ticksOf(used[0], used[used.length - 1]).map((at) => [share(at), String(at)]) };
 }

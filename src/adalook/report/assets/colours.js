@@ -5,6 +5,9 @@ const CIVIDIS = ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a5
 // Okabe and Ito's palette, for things that have no order.
 const CATEGORIES = ["0072b2", "e69f00", "009e73", "cc79a7", "56b4e9", "d55e00", "f0e442", "999999"];
 
+// Depths 0 to 8, the same in every figure; what is deeper needs a scale.
+const DEPTHS = ["8c8c8c", "d2efbc", "35c3dd", "2f78d8", "261690", "f7cf33", "ef8647", "a32a17", "660a62"];
+
 const channels = (hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 /** A function from a share in [0, 1] to [red, green, blue]. */

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adalook._pictures import depth_colour
+from adalook._pictures import depth_bin, depth_colour, depth_label
 from adalook.report.data.learning import AgentStyle, JsonDict, LearningData
 from adalook.report.data.learning_curves import (
     Band,
@@ -212,7 +212,10 @@ def depth_use(data: LearningData) -> FigureSpec | None:
     for row, agent in enumerate(adaptive):
         for column, game in enumerate(games):
             panel = panels[row, column]
-            at, shares = mean_shares(data.runs.get((game, agent), []))
+            at, by_depth = mean_shares(data.runs.get((game, agent), []))
+            shares: dict[int, Any] = {}
+            for depth, share in by_depth.items():
+                shares[depth_bin(depth)] = shares.get(depth_bin(depth), 0.0) + share
             if len(at):
                 colours = [depth_colour(depth) for depth in shares]
                 areas = panel.stackplot(at / 60.0, *shares.values(), colors=colours, linewidth=0)
@@ -233,7 +236,7 @@ def depth_use(data: LearningData) -> FigureSpec | None:
     ordered = sorted(depths)
     figure.legend(
         [depths[depth] for depth in ordered],
-        [f"depth {depth}" for depth in ordered],
+        [depth_label(depth) for depth in ordered],
         loc="outside lower center",
         ncols=8,
         frameon=False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook._pictures import depth_colour
+from adalook._pictures import depth_bin, depth_colour, depth_label
 from adalook.report.data.training_run import ProgressRecord, RunLog, TrainingRun
 from adalook.report.figures.style import GREY, SMALL, FigureSpec, counts, new_figure, tidy
 
@@ -200,15 +200,19 @@ def _depth_caption(adaptive: bool, merging: bool) -> str:
 
 
 def _draw_shares(panel: Axes, progress: Sequence[ProgressRecord], depths: Sequence[int]) -> None:
-    uses = np.array([[each.depths.get(depth, 0) for depth in depths] for each in progress], np.float64)
+    bins = sorted({depth_bin(depth) for depth in depths})
+    uses = np.zeros((len(progress), len(bins)))
+    for row, each in enumerate(progress):
+        for depth, count in each.depths.items():
+            uses[row, bins.index(depth_bin(depth))] += count
     shares = uses / uses.sum(axis=1, keepdims=True)
     # A report is about the steps before it, so each share is drawn up to its step, and back to the one before.
     edges = np.array([0, *(each.step for each in progress)], np.float64)
     below = np.zeros(len(progress))
-    for column, depth in enumerate(depths):
+    for column, depth in enumerate(bins):
         above = below + shares[:, column]
         panel.stairs(
-            above, edges, baseline=below, fill=True, color=depth_colour(depth), linewidth=0, label=f"depth {depth}"
+            above, edges, baseline=below, fill=True, color=depth_colour(depth), linewidth=0, label=depth_label(depth)
         )
         panel.stairs(above, edges, baseline=None, color="white", linewidth=0.6)
         below = above

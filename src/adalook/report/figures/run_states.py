@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adalook._pictures import depth_colour
+from adalook._pictures import depth_bin, depth_colour, depth_label
 from adalook.report.data.state_gallery import GalleryState, StateGallery
 from adalook.report.figures.run_curves import WIDTH
 from adalook.report.figures.search_view import show_image
@@ -109,8 +109,8 @@ def _draw_histogram(panel: Axes, gallery: StateGallery) -> None:
     width = max(1, -(-last // MOST_BINS))  # whole steps, so that no bin has more of them than another
     edges = np.arange(0, last + width, width)
     below = np.zeros(len(edges) - 1)
-    for depth in gallery.depths:
-        steps = [state.step for state in gallery.states if state.depth == depth]
+    for depth in sorted({depth_bin(depth) for depth in gallery.depths}):
+        steps = [state.step for state in gallery.states if depth_bin(state.depth) == depth]
         heights, _ = np.histogram(steps, edges)
         panel.bar(
             edges[:-1],
@@ -121,7 +121,7 @@ def _draw_histogram(panel: Axes, gallery: StateGallery) -> None:
             color=depth_colour(depth),
             edgecolor="white",
             linewidth=0.4,
-            label=f"depth {depth}",
+            label=depth_label(depth),
         )
         below = below + heights
     tidy(panel, x="step of the episode", y="decisions")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adalook._pictures import depth_bin, depth_colour
 from adalook.errors import FileError
 from adalook.report.data.solution import SavedLayout, SavedSolution, load_solution
 from adalook.report.figures.style import DOTS_PER_INCH, save
@@ -27,7 +28,7 @@ PANEL_INCHES = 5.6
 WIDE = 1.8
 """Grids wider than this many times their height get their panels on top of each other."""
 MOST_NAMED_DEPTHS = 10
-"""Up to this many different depths each gets a colour of its own; beyond that colours follow the number."""
+"""Up to this many different depths a scale goes by rank; beyond that by the number."""
 
 MOST_BARS = 60
 """Up to this many states of a model without a grid get a bar each."""
@@ -177,7 +178,7 @@ def _draw_arrows(
 
 
 def _draw_depths(panel: Axes, grid: np.ndarray, bar_width: float) -> None:
-    """Draw the depth per cell, coloured by rank if depths are few, by number otherwise."""
+    """Draw the depth per cell, in the colours that depths have everywhere; on a scale if some are too deep for them."""
     import matplotlib
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
@@ -186,8 +187,12 @@ def _draw_depths(panel: Axes, grid: np.ndarray, bar_width: float) -> None:
     named = len(used) <= MOST_NAMED_DEPTHS
     levels = used if named else np.arange(used[0], used[-1] + 1)
     bounds = np.concatenate([[levels[0] - 0.5], (levels[1:] + levels[:-1]) / 2.0, [levels[-1] + 0.5]])
-    colours = ListedColormap(matplotlib.colormaps["cividis"](np.linspace(0.0, 1.0, max(2, len(levels))))[: len(levels)])
-    image = panel.imshow(grid, cmap=colours, norm=BoundaryNorm(bounds, len(levels)), interpolation="nearest")
+    scale: Any = matplotlib.colormaps["cividis"](np.linspace(0.0, 1.0, max(2, len(levels))))[: len(levels)]
+    if depth_bin(int(used[-1]) + 1) > used[-1]:
+        scale = [depth_colour(int(depth)) for depth in levels]
+    image = panel.imshow(
+        grid, cmap=ListedColormap(scale), norm=BoundaryNorm(bounds, len(levels)), interpolation="nearest"
+    )
     bar = _add_bar(panel, image, "depth in steps", bar_width, spacing="uniform")
     if named:
         bar.set_ticks((bounds[1:] + bounds[:-1]) / 2.0, labels=[str(level) for level in levels])
