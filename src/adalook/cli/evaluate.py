@@ -88,6 +88,7 @@ class EvaluateCommand:
             stage_nodes=self.stage_nodes,
             watcher=watch,
         )
+        pictures = [path for path in (self.gif, self.gallery) if path is not None]
         if self.gif is not None:
             gif.save(self.gif)
         if self.gallery is not None:
@@ -115,6 +116,8 @@ class EvaluateCommand:
         cut = {"cut off": evaluation.cut, "stalled": evaluation.stalled}
         if any(cut.values()):
             print("episodes " + ", ".join(f"{what}: {count}" for what, count in cut.items() if count))
+        if pictures:
+            print("wrote " + " and ".join(map(str, pictures)))
         return DONE
 
 

@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; whatever is wrong with the arguments takes one line on stderr."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # envs render in memory; SDL complains where there is no screen
     if arguments == ["--version"]:
         from adalook import __version__
 

@@ -215,6 +215,9 @@ class TrainCommand:
         else:
             self._refuse_changes(directory)
             options = self._run_options(read_options(directory) or RunOptions())
+        resume_command = self._resume_command(directory)
+        if options.progress:
+            print(f"run in {directory}; if it is killed, go on with {resume_command}", flush=True)
         result = resume_run(
             directory,
             steps=steps,
@@ -225,7 +228,7 @@ class TrainCommand:
             engine=engine,
             on_damage=lambda message: print(f"adalook: {message}", file=sys.stderr),
         )
-        _print_result(result, directory, self._resume_command(directory))
+        _print_result(result, directory, resume_command)
         return STOPPED_EARLY if result.interrupted else DONE
 
     def _resume_command(self, directory: Path) -> str:
