@@ -26,7 +26,7 @@ class Corridor(gymnasium.Env):
         return np.array([self.place / 10], np.float32)
 
 
-def main(steps: int = 4_000) -> None:
+def main(steps: int = 8_000) -> None:
     """Train until ten episodes in a row have reached the end, or for so many steps."""
     scores: list[float] = []
 

@@ -52,18 +52,15 @@ def write_run_report(runs: Sequence[TrainingRun], out: str | Path) -> list[Path]
 
 
 def _compared(runs: Sequence[TrainingRun]) -> Iterator[FigureSpec]:
-    """Draw the learning curves of several runs, a figure per environment, since their scores cannot be compared."""
-    if len(runs) > 1:
-        scored = [run for run in runs if len(run.log.episode_scores)]
-        envs = list(dict.fromkeys(run.env for run in scored))
-        for number, env in enumerate(envs, start=1):
-            name = "learning" if len(envs) == 1 else f"learning-{number}"
-            yield _named([run for run in scored if run.env == env], name)
+    """Draw the learning curves of runs together, a figure per environment, since scores of two cannot be compared.
 
-
-def _named(runs: Sequence[TrainingRun], name: str) -> FigureSpec:
-    spec = learning_curves(runs, name)
-    return spec if len(runs) > 1 else replace(spec, title=f"{runs[0].name}: {spec.title.lower()}")
+    A run that is alone in its environment has its curve further down, and not twice.
+    """
+    scored = [run for run in runs if len(run.log.episode_scores)]
+    together = [[run for run in scored if run.env == env] for env in dict.fromkeys(run.env for run in scored)]
+    together = [group for group in together if len(group) > 1]
+    for number, group in enumerate(together, start=1):
+        yield learning_curves(group, "learning" if len(together) == 1 else f"learning-{number}")
 
 
 def _prefix(runs: Sequence[TrainingRun], run: TrainingRun) -> str:
@@ -100,7 +97,12 @@ def run_report_page(
         title, lead = run.title, _lead(run)
         sections = _sections(run, by_run[run.name])
     else:
-        title, lead = f"{len(runs)} training runs", "Their learning curves together, then each on its own."
+        title = f"{len(runs)} training runs"
+        lead = (
+            "Their learning curves together, then each on its own."
+            if compared
+            else "Side by side, then each on its own."
+        )
         sections = [Section("Compared", _comparison(runs) + figure_list(compared))]
         sections += [Section(run.name, _section(run, by_run[run.name])) for run in runs]
     links = "".join(f'<a href="#section-{i}">{escape(section.heading)}</a>' for i, section in enumerate(sections))
