@@ -2,11 +2,12 @@
 
     python -m benchmarks.lookahead cartpole --training 10000 --episodes 10 --nodes 2 14 62 126
     python -m benchmarks.lookahead lander --training 50000 --episodes 4 --nodes 40
-    python -m benchmarks.lookahead minatar --training 60000 --episodes 10 --nodes 32 128 --steps 300
-    python -m benchmarks.lookahead ale --agent agents/atari-tutankham-dqn --episodes 3 --nodes 64 256
+    python -m benchmarks.lookahead minatar --agent agents/minatar-breakout --episodes 10 --nodes 48 192 --steps 300
+    python -m benchmarks.lookahead ale --agent agents/atari-tutankham-dqn --episodes 2 --nodes 64 --steps 600
 
-The agents are a DQN of Stable-Baselines3 (CartPole, LunarLander) and a plain DQN of adalook (MinAtar's Space Invaders
-with sticky actions, Atari's Tutankham), trained here, or loaded with `--agent`. Each plays the same episodes alone,
+The agents are a DQN of Stable-Baselines3 (CartPole, LunarLander) and shipped agents of adalook (a QL-DQN for MinAtar's
+Breakout, played with sticky actions and without its own search, and a DQN for Atari's Tutankham); they are trained here
+or loaded with `--agent`. Each plays the same episodes alone,
 boldly (correction 0) and cautiously (1). Time is the process's own, so that other work does not count. Rows are printed
 as JSON and added to results/lookahead.json, from which the page and its figure are drawn.
 """
@@ -29,12 +30,13 @@ from matplotlib.figure import Figure
 import adalook as al
 from adalook.learning.evaluation import Evaluation
 from adalook.learning.lookahead import Lookahead
+from adalook.learning.runs.run import load_agent
 from benchmarks.results import ROOT, machine, write_results
 
 ENVS = {
     "cartpole": "CartPole-v1",
     "lander": "LunarLander-v3?replay=true",
-    "minatar": "MinAtar/SpaceInvaders-v1?sticky=0.1",
+    "minatar": "MinAtar/Breakout-v1?sticky=0.1",
     "ale": "ALE/Tutankham-v5",
 }
 OPTIONS: dict[str, dict[str, Any]] = {"lander": {"samples": 1}}
@@ -60,7 +62,7 @@ def trained(what: str, steps: int) -> Any:
 def loaded(what: str, path: str) -> Any:
     """Return an agent that was saved."""
     if what in ("minatar", "ale"):
-        return al.DQN.load(path)
+        return load_agent(Path(path))
     from stable_baselines3 import DQN
 
     return DQN.load(path, device="cpu")
@@ -110,8 +112,9 @@ def rows(what: str, model: Any, given: argparse.Namespace) -> list[dict[str, Any
 def figure(found: list[dict[str, Any]]) -> Figure:
     """Return score against time per decision, a panel for each environment."""
     kinds = [what for what in ENVS if any(row["what"] == what for row in found)]
-    made = Figure(figsize=(3.2 * len(kinds), 3.0), layout="constrained")
-    for panel, what in zip(made.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+    lines = -(-len(kinds) // 2)
+    made = Figure(figsize=(7.0, 2.7 * lines), layout="constrained")
+    for panel, what in zip(made.subplots(lines, 2, squeeze=False).flat, kinds, strict=False):
         for correction, label, colour in ((0.0, "bold", "#d55e00"), (1.0, "cautious", "#0072b2")):
             mine = [row for row in found if row["what"] == what and row["correction"] == correction]
             errors = [row["standard_error"] or 0.0 for row in mine]
@@ -123,7 +126,9 @@ def figure(found: list[dict[str, Any]]) -> Figure:
         panel.set_xlim(left=0.0, right=1.15 * max(row["ms_per_decision"] for row in found if row["what"] == what))
         panel.set_ylim(bottom=0.0, top=max(1.0, panel.get_ylim()[1]))
         panel.spines[["top", "right"]].set_visible(False)
-    made.axes[0].set_ylabel("score")
+        panel.set_ylabel("score")
+    for panel in made.axes[len(kinds) :]:
+        panel.axis("off")
     made.axes[0].legend(frameon=False, fontsize=8)
     return made
 
@@ -133,8 +138,8 @@ def page(found: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
     lines = [
         "# Lookahead for trained agents",
         "",
-        "Score against processor time per decision, `python -m benchmarks.lookahead …`; ± one standard error. Bold takes every "
-        "lead, cautious asks for more than the values usually err. Every row was written by its run:",
+        "Score against processor time per decision, `python -m benchmarks.lookahead …`; ± one standard error. Bold "
+        "takes every lead, cautious asks for more than the values usually err. Every row was written by its run:",
         "",
         *(f"- {ENVS[what]}: `{run['command']}`, {run['machine']['date'][:10]}" for what, run in runs.items()),
         "",

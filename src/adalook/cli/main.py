@@ -158,6 +158,8 @@ def _in_plain_words(what: str) -> str:
 
     >>> _in_plain_words("invalid choice 'ppo' for argument '--agent'. Expected one of ('qldqn', 'dqn', 'None')")
     "--agent is wrong: expected qldqn or dqn, got 'ppo'"
+    >>> _in_plain_words("Missing value for argument '--csv'. Expected 1 values")
+    '--csv needs a value after it'
     """
     choice = re.match(
         r"invalid choice (?P<got>'.*') for argument '(?P<flag>--[a-z-]+)'. Expected one of \((.*)\)", what
@@ -168,6 +170,9 @@ def _in_plain_words(what: str) -> str:
     typed = re.match(
         r"Error parsing (--[a-z-]+): no type matching ([A-Z]+).* could be instantiated from \[(.*)\]", what
     )
+    missing = re.match(r"Missing value for argument '(--[a-z-]+)'", what)
+    if missing:
+        return f"{missing[1]} needs a value after it"
     if typed:
         kind = {"FLOAT": "a number", "INT": "a whole number", "BOOL": "True or False"}.get(typed[2], typed[2].lower())
         return f"{typed[1]} is wrong: expected {kind}, got {typed[3]}"

@@ -115,11 +115,11 @@ class Maze {
     if (model.start) this.#drawRing(model.start);
   }
 
-  /** As large as a cell, but never too small to see, unless there are so many that they would overlap. */
+  /** So large that a mark and its outline fill a cell, but never too small to see, unless there are so many that they would overlap. */
   #markSize() {
     const { goals, traps } = this.picture.model;
     const least = goals.length + traps.length <= 60 ? 16 : 3;
-    return Math.max(1.1 * this.size, least * (window.devicePixelRatio || 1));
+    return Math.max(0.9 * this.size, least * (window.devicePixelRatio || 1));
   }
 
   /** Where to draw a mark that reaches so far: the middle of its cell, or as near as it is whole. */
