@@ -27,7 +27,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.planning import report
-from benchmarks.planning.child import BUILD_LIMIT_SECONDS, seconds
+from benchmarks.planning.child import BUILD_LIMIT_SECONDS, COMPILE_LIMIT_SECONDS, seconds
 from benchmarks.planning.models import CASES, CERTIFICATE, GROWTH, Case
 from benchmarks.planning.peers import AGAIN, OURS, OWN, SETTINGS, installed
 from benchmarks.results import ROOT, machine, memory_bytes, write_results
@@ -79,8 +79,10 @@ class Bench:
         if not record:
             return {}
         if done.returncode == -signal.SIGPROF:
-            what = "no model" if record["step"] == "build" else "no answer"
-            limit = BUILD_LIMIT_SECONDS if record["step"] == "build" else job["limit_seconds"]
+            what, limit = {
+                "compile": ("no answer on a tiny model", COMPILE_LIMIT_SECONDS),
+                "build": ("no model", BUILD_LIMIT_SECONDS),
+            }.get(record["step"], ("no answer", job["limit_seconds"]))
             record["failure"] = f"{what} in {limit:g} s"
         elif record["step"] != "done" and "failure" not in record:
             record["failure"] = f"ended with code {done.returncode}"
