@@ -319,6 +319,18 @@ def test_moves_that_mostly_stay_are_solved_in_place():
         assert in_place.suits(mdp) == suits
 
 
+def test_states_in_order_of_time_are_peeled_in_that_order():
+    """All but the last layer lead ahead; with a way back from there to the first state, nothing can be peeled so."""
+    mdp = al.zoo.layered(layers=30, width=40)
+    peeled = acyclic.peel(mdp)
+    assert peeled.order.tolist() == list(range(29 * 40))
+    assert peeled.core.tolist() == list(range(29 * 40, 30 * 40))
+    codes = np.array(mdp.codes)
+    codes[-1, 0] = 0
+    assert acyclic._lead_ahead(mdp.arrays) == 29 * 40
+    assert acyclic._lead_ahead(al.MDP._adopt(mdp.rewards, codes, mdp.rows, mdp.discount).arrays) == 0
+
+
 def test_grids_are_known_to_have_cycles_from_a_sample():
     grid = al.zoo.gridworld(30, 30, slip=0.2)
     assert acyclic.peel(grid) is None

@@ -48,6 +48,9 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
         return None
+    ahead = _lead_ahead(mdp.arrays)
+    if ahead >= (1.0 - MAX_CORE) * n:
+        return Peeled(np.arange(ahead, dtype=mdp.codes.dtype), np.arange(ahead, n))
     if max_core <= MAX_CORE and n >= SAMPLE and _mostly_cyclic(mdp.arrays):
         return None
     if _all_reached(mdp.arrays, np.zeros(n, np.int32)):
@@ -124,6 +127,36 @@ def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v:
                 total += rows.data[k] * v[index(rows.indices[k])]
     result: float = (reward + rows.discount * total) / (1.0 - rows.discount * stay)
     return result
+
+
+@compiled
+def _lead_ahead(model: ModelArrays) -> int:
+    """Return how many states at the beginning lead to themselves and to larger numbers only, as states in time do.
+
+    Those that a later state leads back to, and all after them, do not count. Only the first successor of each row is
+    looked at, the least.
+    """
+    num_states = model.codes.shape[0]
+    count = 0
+    while count < num_states and _least_successor(model, count) >= count:
+        count += 1
+    for s in range(count, num_states):
+        count = min(count, _least_successor(model, s))
+        if 2 * count < num_states:
+            return 0
+    return count
+
+
+@inlined
+def _least_successor(model: ModelArrays, s: int) -> int:
+    """Return the smallest number among the states that a state's moves lead to; successors ascend within a row."""
+    least: int = model.codes.shape[0]
+    for a in range(index(model.codes.shape[1])):
+        code = model.codes[index(s), a]
+        if code != NOT_OFFERED:
+            first = code if is_deterministic(code) else model.indices[index(model.indptr[index(row_of(code))])]
+            least = min(least, first)
+    return least
 
 
 @compiled
