@@ -26,8 +26,8 @@ def zeros(observations, _stage):
     return np.zeros(len(observations))
 
 
-def trees_of(sim, *, nodes=ALL_PATHS, length=4, repeat=0.0):
-    return RolloutTrees(sim, Rollouts(nodes, length, repeat), DISCOUNT)
+def trees_of(sim, *, nodes=ALL_PATHS, length=4, repeat=0.0, greedy=0.0):
+    return RolloutTrees(sim, Rollouts(nodes, length, repeat, greedy), DISCOUNT)
 
 
 def replayed(sim, root, path, value_fn=values):
@@ -43,12 +43,13 @@ def replayed(sim, root, path, value_fn=values):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("repeat", [0.0, 0.8])
-def test_when_all_paths_are_rolled_out_the_values_are_those_of_the_full_tree(seed, repeat):
+@pytest.mark.parametrize(("repeat", "greedy"), [(0.0, 0.0), (0.8, 0.0), (0.8, 0.5)])
+def test_when_all_paths_are_rolled_out_the_values_are_those_of_the_full_tree(seed, repeat, greedy):
     sim = Graph(12, 3, seed=seed)
     sim.reset(seed=seed)
     root = Root.of(sim)
-    result = trees_of(sim, repeat=repeat).search([sim], values, FixedDepth(1), seeds=[seed])[0]
+    trees, policy = trees_of(sim, repeat=repeat, greedy=greedy), lambda observations: np.ones(len(observations), int)
+    result = trees.search([sim], values, FixedDepth(1), seeds=[seed], policy=policy if greedy else None)[0]
     np.testing.assert_allclose(result.action_values, plain_action_values(sim, root, 4, DISCOUNT, value_fn=values))
     assert result.status is SearchStatus.TERMINATED
 
@@ -222,7 +223,28 @@ def test_the_live_env_is_left_alone():
     assert sim.pack(sim.save()) == before
 
 
-@pytest.mark.parametrize("wrong", [{"nodes": 0}, {"length": 0}, {"repeat": 1.5}, {"nodes": "many"}])
+def test_rollouts_go_where_the_policy_would():
+    sim = Graph(400, 4, seed=2, terminal=0.0)
+    sim.reset(seed=2)
+    asked = []
+
+    def policy(observations):
+        asked.append(observations.tobytes())
+        return np.full(len(observations), 3)
+
+    def threes(greedy):
+        trees = trees_of(sim, nodes=120, length=12, repeat=0.0, greedy=greedy)
+        trees.search([sim], zeros, FixedDepth(1), seeds=[5], policy=policy)
+        steps = trees.simulated_steps(sim, 120, seed=0)
+        return sum(step.leaf.action == 3 for step in steps)
+
+    assert threes(0.0) < 60
+    asked.clear()
+    assert threes(0.9) > 60
+    assert len(asked) <= 121  # once for each node at most, walks through the tree included
+
+
+@pytest.mark.parametrize("wrong", [{"nodes": 0}, {"length": 0}, {"repeat": 1.5}, {"nodes": "many"}, {"greedy": -1}])
 def test_a_wrong_shape_is_named(wrong):
     with pytest.raises(ArgumentError, match="is wrong"):
         Rollouts(**wrong)

@@ -152,6 +152,9 @@ class Config:
     stage_nodes: Annotated[int, integer(min=1), "Steps that a stage of rollouts simulates."] = 15
     rollout_steps: Annotated[int, integer(min=1, max=DEEPEST), "Steps from the root after which rollouts end."] = 20
     rollout_repeat: Annotated[float, fraction, "Probability that a rollout repeats its last action."] = 0.8
+    rollout_greedy: Annotated[
+        float, fraction, "Probability that a step of a rollout is the network's best action, whatever the last one was."
+    ] = 0.0
     learn_real_steps: Annotated[
         bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
     ] = False

@@ -5,7 +5,8 @@ shows only after dozens. A rollout walks down the tree from the root, mostly rep
 `length` steps or terminates; the steps that are new are simulated and stay in the tree. Rollouts come in stages of
 `nodes` simulated steps; after each stage the leaves are evaluated and a depth rule decides, per root, whether another
 stage is worth its cost: a stage is to a rollout search what a level is to an exhaustive one. The first rollout may
-follow a policy, such as the greedy one of a learner, so that the tree knows at least what that would do.
+follow a policy, such as the greedy one of a learner, so that the tree knows at least what that would do, and the others
+now and then, so that they go where it would go on from what chance has found.
 
     v(leaf) = V(leaf), 0 if terminated        v(node) = max over the children tried of  r + γ v(child)
 
@@ -43,7 +44,7 @@ class Rollouts:
     """The shape of a rollout search.
 
     >>> Rollouts(nodes=40, length=20)
-    Rollouts(nodes=40, length=20, repeat=0.8)
+    Rollouts(nodes=40, length=20, repeat=0.8, greedy=0.0)
     """
 
     nodes: int = 40
@@ -52,11 +53,14 @@ class Rollouts:
     """No path is longer, in steps from the root."""
     repeat: float = 0.8
     """Probability that a rollout repeats its last action; otherwise it takes any, all with the same probability."""
+    greedy: float = 0.0
+    """Probability that it does neither, but follows the policy of the search."""
 
     def __post_init__(self) -> None:
         validation.integer(min=1).validate("nodes of a stage", self.nodes)
         validation.integer(min=1).validate("length of rollouts", self.length)
         validation.fraction.validate("repeat", self.repeat)
+        validation.fraction.validate("greedy", self.greedy)
 
 
 class _Node:
@@ -64,6 +68,7 @@ class _Node:
 
     __slots__ = (
         "action",
+        "best_action",
         "children",
         "exhausted",
         "is_valued",
@@ -89,6 +94,8 @@ class _Node:
         self.children: dict[int, _Node] = {}
         self.exhausted = terminated
         """Whether no rollout of this search can add a node below."""
+        self.best_action: int | None = None
+        """What the policy does here; None: it was not asked."""
         self.value = 0.0
         self.is_valued = terminated
         """Whether `value` is that of the leaf as this search sees it."""
@@ -126,7 +133,9 @@ class _Search:
     depth: int = 0
     last_action: int | None = None
     policy: Policy | None = None
-    """What the rollout follows; None: chance."""
+    """What rollouts follow now and then; None: chance alone."""
+    is_led: bool = False
+    """Whether the rollout follows the policy at every step: the first one does."""
 
     @property
     def simulated(self) -> int:
@@ -185,14 +194,20 @@ class RolloutTrees:
             value_fn: (observations (n, *observation_shape), stage) -> (n,) values of leaves.
             rule: how many stages; its depth is the number of the stage.
             seeds: one for each env, of its rollouts' choices and of the tree's own randomness.
-            policy: what the first rollout from each root follows.
+            policy: what the first rollout from each root follows, and the others with probability `Rollouts.greedy`.
         """
         roots = [Root.of(env) for env in envs]
         references = np.asarray(
             rule.reference(np.stack([root.observation for root in roots]), value_fn), np.float64
         ).tolist()
         searches = [
-            _Search(self._rooted(env, root, seed), np.random.default_rng(seed), reference, policy=policy)
+            _Search(
+                self._rooted(env, root, seed),
+                np.random.default_rng(seed),
+                reference,
+                policy=policy,
+                is_led=policy is not None,
+            )
             for env, root, seed, reference in zip(envs, roots, seeds, references, strict=True)
         ]
         self._trees.update((env, search.root) for env, search in zip(envs, searches, strict=True))
@@ -266,7 +281,7 @@ class RolloutTrees:
             kept.action, kept.reward = -1, 0.0
             kept.observation = root.observation
             for node in reversed(kept.below()):
-                node.is_valued = node.terminated
+                node.is_valued, node.best_action = node.terminated, None
                 node.exhausted = node.terminated or self._has_nothing_to_try(node)
             return kept
         if kept is not None:
@@ -295,7 +310,7 @@ class RolloutTrees:
             node = search.node
             if node.exhausted or search.depth >= self._shape.length:
                 self._exhaust(node)
-                search.node = search.policy = None
+                search.node, search.is_led = None, False
                 continue
             action = self._action(search, node)
             search.last_action = action
@@ -311,11 +326,15 @@ class RolloutTrees:
         """Return the action of a rollout at a node: first actions that were not tried come first."""
         count = self._sim.num_actions
         children = node.children
-        if search.policy is not None:
-            return int(search.policy(node.observation[None])[0])
+        if search.is_led:
+            return self._best_action(search, node)
         if node is search.root and len(children) < count:
             candidates = [action for action in range(count) if action not in children]
             return candidates[int(search.rng.integers(len(candidates)))]
+        if search.policy is not None and self._shape.greedy and search.rng.random() < self._shape.greedy:
+            best = self._best_action(search, node)
+            if best not in children or not children[best].exhausted:
+                return best
         last = search.last_action
         if last is not None and search.rng.random() < self._shape.repeat:
             child = children.get(last)
@@ -323,6 +342,13 @@ class RolloutTrees:
                 return last
         candidates = [action for action in range(count) if action not in children or not children[action].exhausted]
         return candidates[int(search.rng.integers(len(candidates)))]
+
+    def _best_action(self, search: _Search, node: _Node) -> int:
+        """Return what the policy does at a node; it is asked once in a search."""
+        if node.best_action is None:
+            assert search.policy is not None
+            node.best_action = int(search.policy(node.observation[None])[0])
+        return node.best_action
 
     def _exhaust(self, node: _Node) -> None:
         """Mark a node, and those above it that are left without anything to try."""
@@ -355,7 +381,7 @@ class RolloutTrees:
             search.node, search.depth = child, search.depth + 1
             if terminated or search.depth >= self._shape.length:
                 self._exhaust(child)
-                search.node = search.policy = None
+                search.node, search.is_led = None, False
 
     def _child(self, node: _Node, action: int) -> _Node:
         """Return the new child of a node, which has it from now on."""

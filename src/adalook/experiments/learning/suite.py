@@ -40,6 +40,7 @@ QL_SETTINGS = {
     "stage_nodes",
     "rollout_steps",
     "rollout_repeat",
+    "rollout_greedy",
     "learn_real_steps",
     "learn_tree_steps",
     "bootstrap",

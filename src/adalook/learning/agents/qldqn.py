@@ -96,7 +96,12 @@ class QLDQN(Agent):
                 self.leaf_values,
                 rule,
                 self.sim,
-                Rollouts(stage_nodes or config.stage_nodes, config.rollout_steps, config.rollout_repeat),
+                Rollouts(
+                    stage_nodes or config.stage_nodes,
+                    config.rollout_steps,
+                    config.rollout_repeat,
+                    config.rollout_greedy,
+                ),
                 discount=config.discount,
                 every_action=config.learn_every_action,
                 real_steps=config.learn_real_steps,
