@@ -120,7 +120,7 @@ def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
         f"search alone, {nodes} nodes",
         LineStyle("#0072b2", (1.0, 2.0)),
         None,
-        {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1},
+        {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1, "rollout_greedy": 0.0},
         by_default=False,
         ours=True,
         learns=False,
@@ -149,6 +149,7 @@ AGENTS = {
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
+    "unguided": _ablation("rollouts by chance", rollout_greedy=0.0),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),
     "beam": _ablation("beam of 8, 8 levels", search_shape="beam", deepest_tree=8),
