@@ -13,21 +13,18 @@ from adalook.simulators.base import Children, State
 from adalook.simulators.minatar import MinAtarSimulator
 
 _kept: list[Any] = []
-_calls = 0
 
 
 class Hoarding(MinAtarSimulator):
-    """MinAtar's Breakout; after a while every expansion keeps 64 MB."""
+    """MinAtar's Breakout; once a path exists, every expansion keeps 512 MB: no actor lives to see the end of a round."""
 
-    def __init__(self, game: str, home: int, **options: Any) -> None:
+    def __init__(self, game: str, home: int, path: str, **options: Any) -> None:
         super().__init__(game, **options)
-        self.home = home
+        self.home, self.path = home, path
 
     def expand(self, states: Sequence[State], actions: Sequence[int], *others: Any, **options: Any) -> Children:
         """Expand as usual, and keep something."""
-        global _calls
-        _calls += 1
-        if _calls > 100 and os.getpid() != self.home:
-            _kept.append(np.ones(2**26, np.uint8))
+        if os.getpid() != self.home and os.path.exists(self.path):
+            _kept.append(np.ones(2**29, np.uint8))
             time.sleep(0.05)  # for the monitor looks ten times a second
         return super().expand(states, actions, *others, **options)

@@ -205,7 +205,7 @@ from tests.learning.engines.hoarding import Hoarding
 if __name__ == "__main__":
     session.OBJECT_STORE_BYTES = 80 * 2**20
     fault, place = sys.argv[1:]
-    env = Hoarding("Breakout", os.getpid()) if fault == "memory" else BREAKOUT
+    env = Hoarding("Breakout", os.getpid(), place) if fault == "memory" else BREAKOUT
     agent = al.QLDQN(env, small_config(), seed=3, engine=al.Ray(2))
     kept = []
     try:
@@ -236,7 +236,7 @@ def test_training_that_runs_short_ends_with_one_line_and_its_checkpoint(fault: s
     said = output_of(SHORT, tmp_path, fault, str(tmp_path / "run"), env=short_of(fault)).splitlines()
     assert len(said) == 1
     assert re.match(line, said[0])
-    env = Hoarding("Breakout", 0) if fault == "memory" else BREAKOUT
+    env = Hoarding("Breakout", os.getpid(), "") if fault == "memory" else BREAKOUT
     assert al.QLDQN.load(tmp_path / "run", env).step == 120
 
 
