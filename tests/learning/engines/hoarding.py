@@ -16,7 +16,7 @@ _kept: list[Any] = []
 
 
 class Hoarding(MinAtarSimulator):
-    """MinAtar's Breakout; once a path exists, every expansion keeps 512 MB: no actor lives to see the end of a round."""
+    """MinAtar's Breakout; once a path exists, every expansion keeps 512 MB: no actor lives to the end of a round."""
 
     def __init__(self, game: str, home: int, path: str, **options: Any) -> None:
         super().__init__(game, **options)
