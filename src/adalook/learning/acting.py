@@ -19,6 +19,7 @@ from adalook.engines.base import Engine
 from adalook.errors import DivergedError
 from adalook.learning.correction import LeafCorrection
 from adalook.learning.networks import QFunction
+from adalook.learning.novelty import Novelty
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
 from adalook.search.rollouts import Rollouts, RolloutTrees
@@ -262,6 +263,7 @@ class RolloutActor(Actor):
         real_steps: learn from what the environment then does, too.
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         correction: takes their leaves' optimism off first actions; None: leaves are believed.
+        novelty: what leaves that look new are worth on top; None: nothing.
         bootstrap: False: a search alone, without the network: leaves are worth nothing, and chance breaks ties.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
@@ -278,13 +280,14 @@ class RolloutActor(Actor):
         real_steps: bool,
         tree_steps: int = 0,
         correction: LeafCorrection | None = None,
+        novelty: Novelty | None = None,
         bootstrap: bool = True,
         policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
-        self._discount, self._correction, self._bootstrap = discount, correction, bootstrap
+        self._discount, self._correction, self._novelty, self._bootstrap = discount, correction, novelty, bootstrap
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
         self._head = min(q_function.network.names)
 
@@ -292,8 +295,18 @@ class RolloutActor(Actor):
         self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
     ) -> list[Decision]:
         """Return decisions, see `Actor`."""
-        policy = self._greedy if self._bootstrap else None
-        results = self._trees.search(envs, self._values, self._rule, seeds=seeds.tolist(), policy=policy)
+        policy, novelty = self._greedy if self._bootstrap else None, self._novelty
+        if novelty is not None:
+            for env, observation in zip(envs, observations, strict=True):
+                novelty.see(env, observation, anew=not self._trees.goes_on(env))
+        results = self._trees.search(
+            envs,
+            self._values,
+            self._rule,
+            seeds=seeds.tolist(),
+            policy=policy,
+            bonus=None if novelty is None else novelty.bonuses,
+        )
         root_values = self._root_values(observations, seeds)
         decisions = []
         for env, observation, values, result, other, seed in zip(
@@ -317,6 +330,8 @@ class RolloutActor(Actor):
                     tied_actions=int(equal.sum()),
                 )
             )
+            if novelty is not None and self._trees.reward_of(env, action):
+                novelty.forget(env)
             self._trees.keep(env, action)
         return decisions
 
@@ -389,10 +404,14 @@ class RolloutActor(Actor):
         return best
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:
-        """Return the trees that are kept, as paths: they are simulated anew when training goes on; and the spreads."""
-        correction = self._correction
+        """Return what was measured and seen, and the trees that are kept, as paths: they are simulated anew."""
+        correction, novelty = self._correction, self._novelty
         return [
-            {"paths": self._trees.kept_paths(env), "spread": None if correction is None else correction.state(env)}
+            {
+                "paths": self._trees.kept_paths(env),
+                "spread": None if correction is None else correction.state(env),
+                "seen": None if novelty is None else novelty.state(env),
+            }
             for env in envs
         ]
 
@@ -402,6 +421,8 @@ class RolloutActor(Actor):
             self._trees.load_kept_paths(env, kept["paths"], seed=0)
             if self._correction is not None:
                 self._correction.load_state(env, kept["spread"])
+            if self._novelty is not None:
+                self._novelty.load_state(env, kept["seen"])
 
 
 def _offered(result: SearchResult, action: int) -> int:

@@ -155,6 +155,12 @@ class Config:
     rollout_greedy: Annotated[
         float, fraction, "Probability that a step of a rollout is the network's best action, whatever the last one was."
     ] = 0.0
+    novelty_bonus: Annotated[
+        float,
+        non_negative,
+        "What a leaf of rollouts is worth on top for looking unlike all pictures since the last reward: where nothing "
+        "is in sight, agents then go where they have not been. For observations that are pictures.",
+    ] = 0.0
     learn_real_steps: Annotated[
         bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
     ] = False

@@ -37,6 +37,8 @@ from adalook.simulators.base import Observations, Simulator, State
 
 Policy = Callable[[Observations], IntArray]
 """Observations (n, *observation_shape) -> actions (n,)."""
+Bonus = Callable[[Simulator, Observations], FloatArray]
+"""(live env, observations of leaves (n, *observation_shape)) -> what is added to their values (n,)."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class _Node:
 class _Search:
     """One root while it is searched."""
 
+    env: Simulator
     root: _Node
     rng: np.random.Generator
     reference: float
@@ -186,6 +189,7 @@ class RolloutTrees:
         *,
         seeds: Sequence[int],
         policy: Policy | None = None,
+        bonus: Bonus | None = None,
     ) -> list[SearchResult]:
         """Look ahead from the current state of each live env, in stages as `rule` decides.
 
@@ -195,6 +199,7 @@ class RolloutTrees:
             rule: how many stages; its depth is the number of the stage.
             seeds: one for each env, of its rollouts' choices and of the tree's own randomness.
             policy: what the first rollout from each root follows, and the others with probability `Rollouts.greedy`.
+            bonus: added to the values of leaves, by the live env that they are about.
         """
         roots = [Root.of(env) for env in envs]
         references = np.asarray(
@@ -202,6 +207,7 @@ class RolloutTrees:
         ).tolist()
         searches = [
             _Search(
+                env,
                 self._rooted(env, root, seed),
                 np.random.default_rng(seed),
                 reference,
@@ -216,7 +222,7 @@ class RolloutTrees:
             begin = time.perf_counter()
             self._roll_out(growing)
             expanded = time.perf_counter()
-            self._evaluate(growing, value_fn, stage)
+            self._evaluate(growing, value_fn, stage, bonus)
             values_known = time.perf_counter()
             growing = self._record(growing, rule, stage, Seconds(expanded - begin, values_known - expanded))
             if not growing:
@@ -227,6 +233,16 @@ class RolloutTrees:
     def first_steps(self, env: Simulator) -> list[Leaf]:
         """Return the first steps that the last search of a live env tried, each as a leaf of depth 1."""
         return [child.as_leaf() for child in self._trees[env].children.values()]
+
+    def reward_of(self, env: Simulator, action: int) -> float:
+        """Return the reward that the last search of a live env saw after a first action; 0 if it did not try it."""
+        child = self._trees[env].children.get(action)
+        return 0.0 if child is None else child.reward
+
+    def goes_on(self, env: Simulator) -> bool:
+        """Return whether a live env is in the state that a subtree is kept for."""
+        kept = self._trees.get(env)
+        return kept is not None and self._sim.pack(kept.state) == self._sim.pack(env.save())
 
     def leaf_counts(self, env: Simulator) -> FloatArray:
         """Return (A,) how many leaves the tree of a live env has below each first action."""
@@ -392,12 +408,18 @@ class RolloutTrees:
         node.children[action] = made
         return made
 
-    def _evaluate(self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int) -> None:
+    def _evaluate(self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int, bonus: Bonus | None) -> None:
         """Evaluate the leaves of all trees in one batch, and back their values up to the roots."""
         nodes = [search.root.below() for search in searches]
-        leaves = [node for tree in nodes for node in tree if not node.children and not node.is_valued]
+        by_tree = [[node for node in tree if not node.children and not node.is_valued] for tree in nodes]
+        leaves = [leaf for tree in by_tree for leaf in tree]
         if leaves:
-            values = checked_values(value_fn(np.stack([leaf.observation for leaf in leaves]), stage), len(leaves))
+            observations = np.stack([leaf.observation for leaf in leaves])
+            values = checked_values(value_fn(observations, stage), len(leaves))
+            if bonus is not None:
+                ends = np.cumsum([len(tree) for tree in by_tree])[:-1]
+                parts = zip(searches, np.split(observations, ends), strict=True)
+                values = values + np.concatenate([bonus(search.env, part) for search, part in parts])
             for leaf, value in zip(leaves, values.tolist(), strict=True):
                 leaf.value, leaf.is_valued = value, True
         for tree in nodes:

@@ -37,6 +37,7 @@ from adalook.learning.depth import (
     shares_by_depth,
 )
 from adalook.learning.networks import MIN_ROWS, QFunction
+from adalook.learning.novelty import Novelty, check_pictures
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts
@@ -107,6 +108,7 @@ class QLDQN(Agent):
                 real_steps=config.learn_real_steps,
                 tree_steps=config.learn_tree_steps,
                 correction=correction,
+                novelty=self._novelty(),
                 bootstrap=config.bootstrap,
                 policy=self.q_function,
             )
@@ -122,6 +124,12 @@ class QLDQN(Agent):
             correction=correction,
             engine=self.node_engine,
         )
+
+    def _novelty(self) -> Novelty | None:
+        if not self.config.novelty_bonus:
+            return None
+        check_pictures(self.sim)
+        return Novelty(self.config.novelty_bonus)
 
     def _actor_with(self, stage_nodes: int) -> Actor:
         if self.config.search_shape != "rollouts":
