@@ -56,8 +56,6 @@ def atari_fast() -> Config:
         epsilon_end=0.01,
         epsilon_anneal_steps=1_000,
         search_shape="rollouts",
-        rollout_greedy=0.3,
-        novelty_bonus=0.5,
         nodes_per_step=60.0,
         deepest_tree=8,
         learn_real_steps=True,

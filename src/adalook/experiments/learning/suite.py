@@ -121,7 +121,7 @@ def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
         f"search alone, {nodes} nodes",
         LineStyle("#0072b2", (1.0, 2.0)),
         None,
-        {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1, "rollout_greedy": 0.0, "novelty_bonus": 0.0},
+        {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1},
         by_default=False,
         ours=True,
         learns=False,
@@ -150,8 +150,7 @@ AGENTS = {
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
-    "unguided": _ablation("rollouts by chance, no novelty", rollout_greedy=0.0, novelty_bonus=0.0),
-    "no-novelty": _ablation("no novelty", novelty_bonus=0.0),
+    "guided": _ablation("guided rollouts, novelty", rollout_greedy=0.3, novelty_bonus=0.5),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),
     "beam": _ablation("beam of 8, 8 levels", search_shape="beam", deepest_tree=8),
