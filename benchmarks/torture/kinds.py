@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import io
 import json
+import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ import numpy as np
 
 import adalook as al
 from adalook.cli.main import main
+from adalook.experiments.engines.base import FinishedJob, run_timed
+from adalook.experiments.maze import MazeExperiment
+from adalook.experiments.runner import reproduce
 from adalook.experiments.store import _line
 from adalook.experiments.store import _read as read_journal
+from adalook.experiments.trial import Trial
 from adalook.learning.runs.directory import load_newest, read_run_config
 from adalook.learning.runs.options import read_options
 from adalook.planning.checkpoint import SolveCheckpoint
@@ -210,7 +215,35 @@ def _planning(place: Path) -> list[Kind]:
     def load_sharded() -> Any:
         return al.ShardedSolution.load(sharded)
 
+    def jumps(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cross from shard to shard, so that one round is not enough."""
+        return np.stack([np.sin(states), np.cos(states)], axis=1), np.stack([7 * states + 3, 11 * states + 5], 1) % 40
+
+    begun, resumed = place / "begun", place / "resumed"
+    model = al.ShardedMDP.from_function(jumps, 40, 2, discount=0.99, shards=2)
+    model.solve(max_rounds=2, checkpoint=begun)
+
+    def resume() -> Any:
+        """Go on from a copy, since a solve that has converged removes its checkpoint."""
+        shutil.rmtree(resumed, ignore_errors=True)
+        shutil.copytree(begun, resumed)
+        return model.solve(checkpoint=resumed, max_rounds=200)
+
+    def resumed_meaning(found: Any) -> Any:
+        assert not found.converged or found.policy_loss <= found.tolerance
+        return found.status, found.lookup(np.arange(40))[1].tobytes()
+
     return [
+        Kind("checkpoint of a solve in shards", begun / "checkpoint.npz", resume, resumed_meaning, share=0.05),
+        Kind(
+            "values in a checkpoint of a solve in shards",
+            next(begun.glob("state-*/values-0.npy")),
+            resume,
+            resumed_meaning,
+            NO_DIGEST,
+            "mapped, and where the solve goes on from: types and sizes are checked, and what converges is certified",
+            share=0.05,
+        ),
         Kind("model that is mapped", mapped, lambda: al.MDP.load(mapped, mmap=True), _model_meaning),
         Kind("checkpoint of a solve", checkpoint, reader.read, lambda saved: repr(saved)),
         Kind("summary of a solution in shards", sharded / "sharded.json", load_sharded, sharded_meaning, forge=True),
@@ -263,6 +296,7 @@ def _results(place: Path) -> list[Kind]:
                 **said,  # type: ignore[arg-type]
             )
         )
+    found += _traced(place / "maze")
     learning = place / "learning"
     (learning / "runs").mkdir(parents=True)
     source /= "minatar"
@@ -289,6 +323,44 @@ def _results(place: Path) -> list[Kind]:
             forge=True,
         )
         for what, name in (("index", "experiment.json"), ("run", f"runs/{runs[0].name}"))
+    ]
+
+
+class InThisProcess:
+    """An engine of experiments without processes."""
+
+    def run(self, jobs: Sequence[Trial]) -> Generator[FinishedJob]:
+        """Run one job after the other."""
+        yield from map(run_timed, jobs)
+
+
+def _traced(folder: Path) -> list[Kind]:
+    """Return the files of an experiment that has kept traces, and the mazes they were on."""
+    reproduce(MazeExperiment(seeds=1, size=8, depths=(1, 2), few=(2,), squares=(2,)), folder, InThisProcess())
+    index = json.loads((folder / "experiment.json").read_text())
+
+    def meaning(data: Any) -> bytes:
+        traces = [array for trace in data.traces.values() for array in vars(trace).values()]
+        return _arrays_of(*traces) + repr(sorted(data.models)).encode() + repr(list(data.models.values())).encode()
+
+    def sealed(name: str) -> Callable[[bytes], None]:
+        def seal(content: bytes) -> None:
+            sums = index["sha256"] | {name: hashlib.sha256(content).hexdigest()}
+            (folder / "experiment.json").write_text(json.dumps(index | {"sha256": sums}))
+
+        return seal
+
+    return [
+        Kind(
+            f"{name} of an experiment",
+            folder / name,
+            lambda: load_experiment(folder),
+            meaning,
+            forge=name.endswith("json"),
+            seal=sealed(name),
+            share=0.25,
+        )
+        for name in ("models.json", "traces.npz")
     ]
 
 

@@ -69,18 +69,20 @@ def _plain(row: Row) -> dict[str, Any]:
     }
 
 
-def _kept(path: Path, seed: int, again: list[str]) -> tuple[dict[str, list[dict[str, Any]]], float]:
-    """Return the rows of an earlier run with this seed, by area, but for those that are run again; and its seconds."""
+def _kept(
+    path: Path, seed: int, again: list[str], kinds: list[str]
+) -> tuple[dict[str, list[dict[str, Any]]], list[str], float]:
+    """Return what stays of an earlier run with this seed: rows by area that are not run again, notes, seconds."""
     if not path.exists():
-        return {}, 0.0
+        return {}, [], 0.0
     before = json.loads(path.read_text())
     if before["seed"] != seed or set(again) == set(AREAS):
-        return {}, 0.0
+        return {}, [], 0.0
     kept: dict[str, list[dict[str, Any]]] = {}
     for row in before["rows"]:
-        if row["module"] not in again:
+        if row["module"] not in again or (row["module"] == "files" and kinds and row["kind"] not in kinds):
             kept.setdefault(row["module"], []).append(row)
-    return kept, before["seconds"]
+    return kept, before.get("notes", []), before["seconds"]
 
 
 def main() -> None:
@@ -89,15 +91,17 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=1.0, help="share of the full counts (1: some hours)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
+    parser.add_argument("--kinds", nargs="+", default=[], help="of files: only these, whose rows are added")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     flags = parser.parse_args()
     about = machine()
     began = time.perf_counter()
-    kept, seconds = _kept(flags.out / "torture.json", flags.seed, flags.areas)
+    kept, notes, seconds = _kept(flags.out / "torture.json", flags.seed, flags.areas, flags.kinds)
     for area in flags.areas:
         module = importlib.import_module(f"benchmarks.torture.{area}")
-        kept[area] = []
-        for row in module.rows(Scale(flags.factor, flags.seed)):
+        kept.setdefault(area, [])
+        only = (tuple(flags.kinds),) if area == "files" and flags.kinds else ()
+        for row in module.rows(Scale(flags.factor, flags.seed), *only):
             print(f"{row.area}, {row.kind}: {row.tried:,} tried, {row.bad:,} bad", flush=True)
             kept[area].append(_plain(row) | {"module": area, "factor": flags.factor})
         results = {
@@ -105,5 +109,6 @@ def main() -> None:
             "seconds": seconds + time.perf_counter() - began,
             "machine": about,
             "rows": [row for name in AREAS for row in kept.get(name, ())],
+            "notes": notes,
         }
         write_results(flags.out, "torture", json.loads(json.dumps(results)), page(results))
