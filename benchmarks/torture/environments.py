@@ -116,6 +116,12 @@ def surroundings(place: Path, package: Path) -> list[Surroundings]:
             text("another user, HOME read-only", as_nobody(SOLVE), other | {"HOME": str(home)}),
             text("another user, nowhere to write", as_nobody(SOLVE), other | {"HOME": "/", "TMPDIR": "/proc"}),
         ]
+    if os.getuid() == 0 and shutil.which("unshare"):
+        cache = place / "cache"
+        cache.mkdir()
+        small = f"mount -t tmpfs -o size=64k none {_quoted(str(cache))} && exec {' '.join(map(_quoted, SOLVE))}"
+        on_it = {"NUMBA_CACHE_DIR": str(cache)}
+        found.append(text("a full disk for compiled code", ["unshare", "-m", "sh", "-c", small], on_it))
     return found
 
 
