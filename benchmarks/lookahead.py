@@ -3,7 +3,7 @@
     python -m benchmarks.lookahead cartpole --training 10000 --episodes 10 --nodes 2 14 62 126
     python -m benchmarks.lookahead lander --training 50000 --episodes 4 --nodes 40
     python -m benchmarks.lookahead minatar --agent agents/minatar-breakout --episodes 10 --nodes 48 192 --steps 300
-    python -m benchmarks.lookahead ale --agent agents/atari-tutankham-dqn --episodes 2 --nodes 64 --steps 600
+    python -m benchmarks.lookahead ale --agent agents/atari-tutankham-dqn --episodes 2 --nodes 64 --steps 400
 
 The agents are a DQN of Stable-Baselines3 (CartPole, LunarLander) and shipped agents of adalook (a QL-DQN for MinAtar's
 Breakout, played with sticky actions and without its own search, and a DQN for Atari's Tutankham); they are trained here
@@ -133,6 +133,12 @@ def figure(found: list[dict[str, Any]]) -> Figure:
     return made
 
 
+def _origin(run: dict[str, Any]) -> str:
+    """Return what made the rows of an environment; the command lines of older runs were not kept."""
+    command = run.get("command")
+    return f"`{command}`" if command else "an agent that had been saved, by a command line that was not kept"
+
+
 def page(found: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
     """Return all rows as Markdown."""
     lines = [
@@ -141,7 +147,7 @@ def page(found: list[dict[str, Any]], runs: dict[str, dict[str, Any]]) -> str:
         "Score against processor time per decision, `python -m benchmarks.lookahead …`; ± one standard error. Bold "
         "takes every lead, cautious asks for more than the values usually err. Every row was written by its run:",
         "",
-        *(f"- {ENVS[what]}: `{run['command']}`, {run['machine']['date'][:10]}" for what, run in runs.items()),
+        *(f"- {ENVS[what]}: {_origin(run)}, {run['machine']['date'][:10]}" for what, run in runs.items()),
         "",
         "![Score against time per decision](lookahead.png)",
         "",
