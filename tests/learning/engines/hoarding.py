@@ -16,7 +16,7 @@ _kept: list[Any] = []
 
 
 class Hoarding(MinAtarSimulator):
-    """MinAtar's Breakout; once a path exists, every expansion keeps 512 MB: no actor lives to the end of a round."""
+    """MinAtar's Breakout; once a path exists, every expansion keeps a sixth of the memory: no actor survives one."""
 
     def __init__(self, game: str, home: int, path: str, **options: Any) -> None:
         super().__init__(game, **options)
@@ -25,6 +25,6 @@ class Hoarding(MinAtarSimulator):
     def expand(self, states: Sequence[State], actions: Sequence[int], *others: Any, **options: Any) -> Children:
         """Expand as usual, and keep something."""
         if os.getpid() != self.home and os.path.exists(self.path):
-            _kept.append(np.ones(2**29, np.uint8))
-            time.sleep(0.05)  # for the monitor looks ten times a second
+            _kept.append(np.ones(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 6, np.uint8))
+            time.sleep(1.0)  # for the monitor looks ten times a second
         return super().expand(states, actions, *others, **options)
