@@ -270,9 +270,12 @@ def test_the_plan_of_a_folder_grows(real_runs: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(real_runs, tmp_path / "minatar"))
     before = json.loads((place / "experiment.json").read_text())
     assert before["missing"] == ["Breakout--depth0--1", "Breakout--depth1--1", "Breakout--ql--1"]
+    before["machine"]["date"] = "2001-01-01"
+    (place / "experiment.json").write_text(json.dumps(before))
     small = LearningExperiment(QUICK, ("Breakout",), ("ql",), 1, SECONDS)
     assert reproduce_learning(small, place, Inline()) == 2
     after = json.loads((place / "experiment.json").read_text())
+    assert after["machine"]["date"] == "2001-01-01"  # nothing was measured since
     assert {name: after[name] for name in ("runs", "missing", "settings", "agents")} == {
         name: before[name] for name in ("runs", "missing", "settings", "agents")
     }
@@ -280,6 +283,7 @@ def test_the_plan_of_a_folder_grows(real_runs: Path, tmp_path: Path) -> None:
     reproduce_learning(small, place, Inline())
     alone = json.loads((place / "experiment.json").read_text())
     assert (alone["runs"], alone["missing"]) == (before["runs"], [])
+    assert alone["machine"]["date"] > "2001-01-01"
 
 
 def test_records_of_other_settings_are_outdated(real_runs: Path, tmp_path: Path) -> None:

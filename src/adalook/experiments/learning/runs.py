@@ -122,13 +122,12 @@ class LearningRuns:
         missing = {job.name for job in plan if self.read(job) is None}
         games = {job.game.name: {"final_episodes": job.game.final_episodes} for job in plan}
         agents = [name for name in AGENTS if any(job.agent == name for job in plan)]
+        runs = [job.name for job in plan if job.name not in missing]
         index = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "experiment": self._experiment.name,
-            "adalook_version": __version__,
-            "versions": versions(),
-            "machine": machine(),
+            **self._origin(runs),
             "settings": {
                 "games": list(games),
                 "agents": agents,
@@ -138,12 +137,19 @@ class LearningRuns:
             },
             "games": games,
             "agents": {name: _about_agent(name) for name in agents},
-            "runs": [job.name for job in plan if job.name not in missing],
+            "runs": runs,
             "missing": [job.name for job in plan if job.name in missing],
             "outdated": self._digests(missing),
         }
         with atomic_write(self.directory / INDEX) as file:
             file.write((json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode())
+
+    def _origin(self, runs: list[str]) -> JsonDict:
+        """Return what the runs were made with and when: as it was written, if none has come since."""
+        origin = {"adalook_version": __version__, "versions": versions(), "machine": machine()}
+        known = self._read_index()
+        nothing_new = known.get("runs") == runs and known.keys() >= origin.keys()
+        return {name: known[name] for name in origin} if nothing_new else origin
 
     def _read_index(self) -> JsonDict:
         """Return the index as it was written last; nothing if there is none that can be read."""
