@@ -135,7 +135,7 @@ def final_scores(data: LearningData) -> FigureSpec | None:
         if random is not None:
             panel.axvline(random, color=plotting.GREY, linewidth=0.8, zorder=0)
         plotting.tidy(panel, title=game, x="score", grid="x")
-        first_of_row = number % min(COLUMNS, len(games)) == 0
+        first_of_row = number % _columns(len(games)) == 0
         panel.set_yticks(range(len(rows)), [data.styles[a].title for a in rows] if first_of_row else [""] * len(rows))
         panel.set_ylim(len(rows) - 0.5, -0.5)
         plotting.counts(panel, "x")
@@ -167,6 +167,7 @@ def score_by_nodes(data: LearningData) -> FigureSpec | None:
     games = [game for game in data.trained_games if any(_costs(data, game, agent) for agent in data.agents)]
     if not games:
         return None
+    most = max(cost for game in games for agent in data.agents for cost in _costs(data, game, agent))
     figure, panels = _panels(len(games))
     for panel, game in zip(panels, games, strict=True):
         for agent in data.agents:
@@ -176,7 +177,7 @@ def score_by_nodes(data: LearningData) -> FigureSpec | None:
                 bar = {"fmt": "o", "markersize": 7 if style.usual else 4, "color": style.colour}
                 panel.errorbar(np.mean(nodes), mean, deviation, **bar, capsize=2, label=style.title)  # type: ignore[arg-type]
         panel.set_xscale("symlog", linthresh=1.0)
-        panel.set_xlim(left=-0.25)
+        panel.set_xlim(-0.25, max(2.0, 2.0 * most))
         random = data.random_score(game)
         if random is not None:
             panel.axhline(random, color=plotting.GREY, linewidth=0.8, zorder=0)
@@ -268,8 +269,13 @@ def ties(data: LearningData) -> FigureSpec | None:
 # ---- parts
 
 
+def _columns(count: int) -> int:
+    """Return in how many columns so many panels are drawn: four in two rows of two."""
+    return min(COLUMNS if count != 4 else 2, count)
+
+
 def _panels(count: int, height: float = PANEL_HEIGHT) -> tuple[Figure, list[Axes]]:
-    columns = min(COLUMNS if count != 4 else 2, count)
+    columns = _columns(count)
     rows = -(-count // columns)
     figure = plotting.new_figure(max(6.0, PANEL_WIDTH * columns), 0.7 + height * rows)
     return figure, [figure.add_subplot(rows, columns, number) for number in range(1, count + 1)]
