@@ -107,11 +107,12 @@ def test_evaluating_changes_nothing_in_training() -> None:
 
 def test_an_agent_plays_with_more_simulated_steps_than_it_was_trained_with() -> None:
     agent = QLDQN(al.zoo.chain(n=9), small_config(network="mlp", search_shape="rollouts", stage_nodes=4), seed=0)
-    usual = agent.evaluate(2, seed=1)
-    more = agent.evaluate(2, seed=1, stage_nodes=12)
+    usual = agent.evaluate(2, seed=1, max_episode_steps=20)
+    more = agent.evaluate(2, seed=1, max_episode_steps=20, stage_nodes=12)
     assert usual.nodes / usual.decisions < more.nodes / more.decisions
     assert usual.seconds > 0.0
-    assert np.array_equal(agent.evaluate(2, seed=1).scores, usual.scores)  # it was not changed
+    again = agent.evaluate(2, seed=1, max_episode_steps=20)
+    assert np.array_equal(again.scores, usual.scores)  # it was not changed
     with pytest.raises(ArgumentError, match="stage_nodes"):
         agent.evaluate(2, stage_nodes=0)
 
