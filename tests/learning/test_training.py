@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook.learning import training
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.training import SWITCH_SECONDS, EnvPool, NStepReturns, annealed_epsilon, short_switch_interval
@@ -120,3 +121,15 @@ def test_threads_take_short_turns_while_acting_and_learning_overlap() -> None:
     assert sys.getswitchinterval() == pytest.approx(before)
     DQN(BREAKOUT, small_config(overlap=True), seed=0).learn(steps=8)
     assert sys.getswitchinterval() == pytest.approx(before)
+
+
+def test_starting_what_acts_is_no_time_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(training.time, "perf_counter", lambda: clock[0])
+    agent = al.DQN(BREAKOUT, small_config(), seed=0)
+
+    def start() -> None:
+        clock[0] += 100.0
+
+    monkeypatch.setattr(agent.trainer.acting, "start", start)
+    assert next(agent.rounds()).seconds == 0.0

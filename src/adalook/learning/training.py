@@ -115,6 +115,7 @@ class Trainer:
         """Train, one round for each that is asked for, without end."""
         while True:
             self._check_between_rounds()
+            self.acting.start()
             started = time.perf_counter()
             torch.set_num_threads(self.config.threads)  # torch has one number for all agents of a thread
             epsilon = annealed_epsilon(self.config, self.step)
@@ -484,6 +485,9 @@ class Acting(ABC):
     """
 
     num_actions: int
+
+    def start(self) -> None:  # noqa: B027  (nothing to do where all is in this process)
+        """Start what acts, unless it runs: that is not time of training."""
 
     @abstractmethod
     def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:

@@ -117,7 +117,7 @@ class DistributedActing(Acting):
 
     def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
         """Ask for a step of every group; asynchronously, wait for the first that is answered, too."""
-        self._start()
+        self.start()
         count = self.groups[-1].stop
         round_state = self._agent.round_state()
         if not self._engine.asynchronous:
@@ -225,7 +225,7 @@ class DistributedActing(Acting):
 
     # ---- beginning and end
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Start the hosts, unless they run, and check that they compute what this process would."""
         if self._hosts is not None:
             return
