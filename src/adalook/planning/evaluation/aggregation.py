@@ -20,7 +20,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import is_deterministic, row_of
-from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
+from adalook.planning.lookahead.kernels import eliminate, index, next_value, shared_expectations
 
 if TYPE_CHECKING:
     from adalook.planning.evaluation.sweeps import PolicyRows
@@ -42,7 +42,7 @@ def correct(rows: PolicyRows, values: FloatArray, relax: FloatArray) -> FloatArr
     group = np.empty(len(values), np.uint8)
     system, shift = np.zeros((GROUPS, GROUPS)), np.zeros(GROUPS)
     _aggregate(rows, relax, change, low, GROUPS / (high - low), group, system, shift)
-    _eliminate(system, shift)
+    eliminate(system, shift)
     corrected: FloatArray = values + shift[group]
     return corrected
 
@@ -96,21 +96,3 @@ def _aggregate(
     for h in range(groups):
         if count[h] == 0.0:
             system[h, h] = 1.0
-
-
-@compiled
-def _eliminate(system: FloatArray, right: FloatArray) -> None:
-    """Solve in place: the diagonal dominates every row, so no pivot is looked for."""
-    n = len(right)
-    for p in range(n):
-        for s in range(p + 1, n):
-            factor = system[s, p] / system[p, p]
-            if factor != 0.0:
-                for k in range(p + 1, n):
-                    system[s, k] -= factor * system[p, k]
-                right[s] -= factor * right[p]
-    for s in range(n - 1, -1, -1):
-        total = right[s]
-        for k in range(s + 1, n):
-            total -= system[s, k] * right[k]
-        right[s] = total / system[s, s]

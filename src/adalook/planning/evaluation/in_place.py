@@ -27,6 +27,7 @@ from adalook.planning.certificate import rounding_bound
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
+    eliminate,
     gather_front,
     greedy,
     index,
@@ -349,7 +350,7 @@ def extrapolate(v: FloatArray, steps: FloatArray) -> bool:
     weights = np.ones(window)
     for i in range(window):
         gram[i, i] *= 1.0 + RIDGE
-    _eliminate(gram, weights)
+    eliminate(gram, weights)
     total = weights.sum()
     if not (np.isfinite(total) and total > 0.0):
         return False
@@ -360,22 +361,6 @@ def extrapolate(v: FloatArray, steps: FloatArray) -> bool:
         for s in range(index(len(v))):
             v[s] -= behind * step[s]
     return True
-
-
-@compiled
-def _eliminate(system: FloatArray, right: FloatArray) -> None:
-    """Solve in place: symmetric and positive definite, so no pivot is looked for."""
-    n = len(right)
-    for p in range(n):
-        for s in range(p + 1, n):
-            factor = system[s, p] / system[p, p]
-            for k in range(p + 1, n):
-                system[s, k] -= factor * system[p, k]
-            right[s] -= factor * right[p]
-    for s in range(n - 1, -1, -1):
-        for k in range(s + 1, n):
-            right[s] -= system[s, k] * right[k]
-        right[s] /= system[s, s]
 
 
 @inlined

@@ -293,3 +293,21 @@ def count_different(one, other):
     for s in range(len(one)):
         count += one[s] != other[s]
     return count
+
+
+@compiled
+def eliminate(system: FloatArray, right: FloatArray) -> None:
+    """Solve a linear system in place without pivots, if it is diagonally dominant or positive definite."""
+    n = len(right)
+    for p in range(n):
+        for s in range(p + 1, n):
+            factor = system[s, p] / system[p, p]
+            if factor != 0.0:
+                for k in range(p + 1, n):
+                    system[s, k] -= factor * system[p, k]
+                right[s] -= factor * right[p]
+    for s in range(n - 1, -1, -1):
+        total = right[s]
+        for k in range(s + 1, n):
+            total -= system[s, k] * right[k]
+        right[s] = total / system[s, s]
