@@ -216,3 +216,17 @@ def test_the_default_type_of_pytorch_changes_no_bit(settings: dict[str, Any]) ->
     finally:
         torch.set_default_dtype(torch.float32)
     assert all(np.array_equal(weight, other[name]) and weight.dtype == np.float32 for name, weight in plain.items())
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_returns_eight_times_as_large_are_learnt_alike_in_a_scale_of_eight(double: bool) -> None:
+    data = [batch([1, 2, 3, 3] * 8, seed) for seed in range(6)]
+    plain = learner(network(), double=double)
+    scaled = learner(network(value_scale=8.0), double=double, value_scale=8.0)
+    scaled.target.value_scale = 8.0
+    for one in data:  # powers of two round nothing
+        loss = plain.update([one])[0]
+        larger = scaled.update([dataclasses.replace(one, returns=8 * one.returns)])[0]
+        assert larger.loss == loss.loss
+        assert larger.mean_value == 8 * loss.mean_value
+    assert all((a == b).all() for a, b in zip(plain.network.parameters(), scaled.network.parameters(), strict=True))

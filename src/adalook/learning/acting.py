@@ -22,11 +22,11 @@ from adalook.learning.networks import QFunction
 from adalook.learning.novelty import Novelty
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
-from adalook.search.rollouts import Rollouts, RolloutTrees
+from adalook.search.rollouts import Adjustment, Rollouts, RolloutTrees
 from adalook.search.rules.base import DepthRule
 from adalook.search.search import Root, search_many
 from adalook.search.workers.base import Expander, make_expander
-from adalook.simulators.base import Simulator
+from adalook.simulators.base import Observations, Simulator
 
 NO_ACTION = -1
 """In an array of random actions: this environment takes its greedy action."""
@@ -263,6 +263,7 @@ class RolloutActor(Actor):
         real_steps: learn from what the environment then does, too.
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         correction: takes their leaves' optimism off first actions; None: leaves are believed.
+        leaf_trust: w, by which differences of leaves' values from that of the root are believed.
         novelty: what leaves that look new are worth on top; None: nothing.
         bootstrap: False: a search alone, without the network: leaves are worth nothing, and chance breaks ties.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
@@ -280,6 +281,7 @@ class RolloutActor(Actor):
         real_steps: bool,
         tree_steps: int = 0,
         correction: LeafCorrection | None = None,
+        leaf_trust: float = 1.0,
         novelty: Novelty | None = None,
         bootstrap: bool = True,
         policy: QFunction | None = None,
@@ -289,6 +291,7 @@ class RolloutActor(Actor):
         self._trees = RolloutTrees(sim, shape, discount)
         self._discount, self._correction, self._novelty, self._bootstrap = discount, correction, novelty, bootstrap
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
+        self._leaf_trust = leaf_trust
         self._head = min(q_function.network.names)
 
     def decide(
@@ -299,15 +302,15 @@ class RolloutActor(Actor):
         if novelty is not None:
             for env, observation in zip(envs, observations, strict=True):
                 novelty.see(env, observation, anew=not self._trees.goes_on(env))
+        root_values = self._root_values(observations, seeds)
         results = self._trees.search(
             envs,
             self._values,
             self._rule,
             seeds=seeds.tolist(),
             policy=policy,
-            bonus=None if novelty is None else novelty.bonuses,
+            adjust=self._adjustment(envs, root_values),
         )
-        root_values = self._root_values(observations, seeds)
         decisions = []
         for env, observation, values, result, other, seed in zip(
             envs, observations, root_values, results, random_actions.tolist(), seeds.tolist(), strict=True
@@ -334,6 +337,25 @@ class RolloutActor(Actor):
                 novelty.forget(env)
             self._trees.keep(env, action)
         return decisions
+
+    def _adjustment(self, envs: Sequence[Simulator], root_values: FloatArray) -> Adjustment | None:
+        """Return what leaves count as: V(s₀)/γ^d + w (V(leaf) − V(s₀)) after d steps, and more for being new.
+
+        The best of many leaves is one that the network overrates, and one step away most states look better than at
+        the end of a long path by chance that found nothing. So the level V(s₀), which paths that terminate do not get,
+        is the same for all leaves, seen from the root, and differences from it are believed in part.
+        """
+        trust, novelty, discount = self._leaf_trust if self._bootstrap else 1.0, self._novelty, self._discount
+        if trust == 1.0 and novelty is None:
+            return None
+        levels = {id(env): float(values.max()) for env, values in zip(envs, root_values, strict=True)}
+
+        def adjust(env: Simulator, observations: Observations, values: FloatArray, steps: IntArray) -> FloatArray:
+            level = levels[id(env)]
+            adjusted = values if trust == 1.0 else level / discount**steps + trust * (values - level)
+            return adjusted if novelty is None else adjusted + novelty.bonuses(env, observations)
+
+        return adjust
 
     def _root_values(self, observations: np.ndarray[Any, Any], seeds: IntArray) -> FloatArray:
         """Return what decides among first actions that the tree cannot tell apart: Q(s₀, ·), or chance; (n, A)."""

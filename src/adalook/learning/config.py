@@ -182,6 +182,13 @@ class Config:
         "Take off first actions what the best of many leaves is overrated by (Dalal et al. 2021), measured while the "
         "agent acts; where the tree has not enough of a lead, the agent does what its network says.",
     ] = False
+    leaf_trust: Annotated[
+        float,
+        fraction,
+        "How far rollouts believe that leaves differ in value: below 1, all leaves begin with V(s0), seen from the "
+        "root, and leaf_trust (V(leaf) - V(s0)) is added: the best of many leaves is one that the network overrates. "
+        "1: leaves count as the network values them.",
+    ] = 1.0
     nodes_per_step: Annotated[
         float,
         non_negative,
@@ -211,9 +218,10 @@ class Config:
     ] = 1
     prior: Annotated[
         str,
-        text("text: self, train or the directory of a run"),
-        "Ṽ*: 'self', the change that the last level brought to the best value (ours); 'train', a DQN of depth 0 that "
-        "is trained first and then frozen (the paper's); or the directory of a run whose network is taken.",
+        text("text: self, network, train or the directory of a run"),
+        "Ṽ*: 'self', the change that the last level brought to the best value (ours); 'network', what the network that "
+        "acts expects of the state (ours, for rollouts); 'train', a DQN of depth 0 that is trained first and then "
+        "frozen (the paper's); or the directory of a run whose network is taken.",
     ] = "self"
     prior_steps: Annotated[int, integer(min=1), "Agent steps for which prior 'train' trains."] = 100_000
     learn_every_action: Annotated[
@@ -251,6 +259,12 @@ class Config:
         "Real steps that are learnt from at a time, by plain DQN (depth 0) or with learn_real_steps: Σ γ^t r_t + γ^n "
         "max Q. Trees have their own returns.",
     ] = 1
+    value_scale: Annotated[
+        float,
+        positive,
+        "Q is the network's output times this, and errors are measured in it: about as large as returns are. Networks "
+        "learn small numbers faster than large ones.",
+    ] = 1.0
     double: Annotated[
         bool,
         boolean,

@@ -1,7 +1,7 @@
 """Learning from stored transitions (QL-DQN step 7): the head of depth h is trained towards itself at the leaf.
 
     y = R + γ^steps max_a Q_h⁻(leaf, a)       R the return to the leaf; nothing follows R if the leaf has terminated
-    loss = mean over the batch of w_h · Huber(Q_h(s₀, a₀) − y)
+    loss = mean over the batch of w_h · Huber((Q_h(s₀, a₀) − y) / scale)        scale: Config.value_scale
 
 Q⁻ is the target network, a copy that lags behind; double DQN takes Q_h⁻(leaf, argmax_a Q_h(leaf, a)) instead of the
 maximum. Plain DQN has head 0, and its leaf is the next state, one step away.
@@ -94,7 +94,8 @@ class Learner:
         """Make one step of gradient descent towards targets (n,)."""
         values = self.network.head_values(self._tensor(batch.observations), batch.heads)
         chosen = values.gather(1, self._tensor(batch.actions)[:, None])[:, 0]
-        errors = huber_loss(chosen, targets, reduction="none")
+        scale = self._config.value_scale
+        errors = huber_loss(chosen / scale, targets / scale, reduction="none")
         if self._config.head_balance:
             errors = errors * self._tensor(head_weights(batch.heads, self._config.head_balance))
         loss = errors.mean()

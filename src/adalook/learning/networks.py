@@ -203,7 +203,9 @@ NETWORKS: dict[str, Callable[[Simulator, Config], nn.Module]] = {
 def build_network(sim: Simulator, config: Config, heads: Iterable[int], *, seed: int, device: torch.device) -> QNetwork:
     """Return a new network for a simulator: the trunk that the config names, and a head for each depth in `heads`."""
     trunk = NETWORKS[config.network](sim, config)
-    network = QNetwork(trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head)
+    network = QNetwork(
+        trunk, heads, sim.num_actions, seed=seed, shared_head=config.shared_head, value_scale=config.value_scale
+    )
     network.to(device, torch.float32)  # whatever default PyTorch was told
     if config.initial_value and isinstance(trunk, TableTrunk):
         with torch.no_grad():
@@ -235,12 +237,21 @@ class QNetwork(nn.Module):
         depths: the depths that have a head of their own; with `shared_head` they all have the same.
         num_actions: A.
         seed: of the first weights.
+        value_scale: what a head's outputs are multiplied by.
     """
 
     def __init__(
-        self, trunk: nn.Module, depths: Iterable[int], num_actions: int, *, seed: int, shared_head: bool = False
+        self,
+        trunk: nn.Module,
+        depths: Iterable[int],
+        num_actions: int,
+        *,
+        seed: int,
+        shared_head: bool = False,
+        value_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.value_scale = value_scale
         self.trunk = trunk
         self.batches_per_pass: int = getattr(trunk, "batches_per_pass", 1)
         """Batches that are evaluated together, where they can be: small networks take long to start."""
@@ -256,7 +267,7 @@ class QNetwork(nn.Module):
 
     def forward(self, observations: Tensor, depth: int) -> Tensor:
         """Return Q_depth of every row: (n, *shape) -> (n, A)."""
-        return self.heads[self.names[depth]](self.trunk(observations))  # type: ignore[no-any-return]
+        return self._scaled(self.heads[self.names[depth]](self.trunk(observations)))
 
     def head_index(self, heads: IntArray) -> tuple[tuple[str, ...], IntArray]:
         """Return the names of the heads that rows (n,) need, and the index of each row's head among them, (n,)."""
@@ -273,11 +284,15 @@ class QNetwork(nn.Module):
         """
         names, index = self.head_index(heads)
         features = self.trunk(observations)
-        values = nn.functional.linear(features, *self.stacked(names))
+        values = self._scaled(nn.functional.linear(features, *self.stacked(names)))
         if len(names) == 1:
             return values
         rows = torch.arange(len(features), device=values.device)
         return values.view(len(features), len(names), -1)[rows, torch.from_numpy(index).to(values.device)]
+
+    def _scaled(self, outputs: Tensor) -> Tensor:
+        """Return the values that outputs of heads stand for."""
+        return outputs if self.value_scale == 1.0 else outputs * self.value_scale
 
     def stacked(self, names: tuple[str, ...]) -> tuple[Tensor, Tensor | None]:
         """Return weights (heads·A, features) and biases (heads·A,) of several heads, one after the other."""

@@ -37,8 +37,8 @@ from adalook.simulators.base import Observations, Simulator, State
 
 Policy = Callable[[Observations], IntArray]
 """Observations (n, *observation_shape) -> actions (n,)."""
-Bonus = Callable[[Simulator, Observations], FloatArray]
-"""(live env, observations of leaves (n, *observation_shape)) -> what is added to their values (n,)."""
+Adjustment = Callable[[Simulator, Observations, FloatArray, IntArray], FloatArray]
+"""(live env, observations of leaves (n, *shape), their values (n,), steps from the root (n,)) -> what they count as."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,14 @@ class _Node:
     def as_leaf(self) -> Leaf:
         """Return the step to this node as a leaf of depth 1."""
         return Leaf(self.reward, self.observation, 1, self.terminated, self.action)
+
+    @property
+    def steps(self) -> int:
+        """How many steps it is away from the root."""
+        count, node = 0, self
+        while node.parent is not None:
+            count, node = count + 1, node.parent
+        return count
 
     def below(self) -> list[_Node]:
         """Return this node and all below it, parents before children."""
@@ -189,7 +197,7 @@ class RolloutTrees:
         *,
         seeds: Sequence[int],
         policy: Policy | None = None,
-        bonus: Bonus | None = None,
+        adjust: Adjustment | None = None,
     ) -> list[SearchResult]:
         """Look ahead from the current state of each live env, in stages as `rule` decides.
 
@@ -199,7 +207,7 @@ class RolloutTrees:
             rule: how many stages; its depth is the number of the stage.
             seeds: one for each env, of its rollouts' choices and of the tree's own randomness.
             policy: what the first rollout from each root follows, and the others with probability `Rollouts.greedy`.
-            bonus: added to the values of leaves, by the live env that they are about.
+            adjust: what values of leaves count as, by the live env that they are about; None: what they are.
         """
         roots = [Root.of(env) for env in envs]
         references = np.asarray(
@@ -222,7 +230,7 @@ class RolloutTrees:
             begin = time.perf_counter()
             self._roll_out(growing)
             expanded = time.perf_counter()
-            self._evaluate(growing, value_fn, stage, bonus)
+            self._evaluate(growing, value_fn, stage, adjust)
             values_known = time.perf_counter()
             growing = self._record(growing, rule, stage, Seconds(expanded - begin, values_known - expanded))
             if not growing:
@@ -408,7 +416,9 @@ class RolloutTrees:
         node.children[action] = made
         return made
 
-    def _evaluate(self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int, bonus: Bonus | None) -> None:
+    def _evaluate(
+        self, searches: Sequence[_Search], value_fn: ValueFunction, stage: int, adjust: Adjustment | None
+    ) -> None:
         """Evaluate the leaves of all trees in one batch, and back their values up to the roots."""
         nodes = [search.root.below() for search in searches]
         by_tree = [[node for node in tree if not node.children and not node.is_valued] for tree in nodes]
@@ -416,10 +426,11 @@ class RolloutTrees:
         if leaves:
             observations = np.stack([leaf.observation for leaf in leaves])
             values = checked_values(value_fn(observations, stage), len(leaves))
-            if bonus is not None:
+            if adjust is not None:
                 ends = np.cumsum([len(tree) for tree in by_tree])[:-1]
-                parts = zip(searches, np.split(observations, ends), strict=True)
-                values = values + np.concatenate([bonus(search.env, part) for search, part in parts])
+                steps: IntArray = np.array([leaf.steps for leaf in leaves])
+                parts = zip(searches, *(np.split(array, ends) for array in (observations, values, steps)), strict=True)
+                values = np.concatenate([adjust(search.env, *part) for search, *part in parts])
             for leaf, value in zip(leaves, values.tolist(), strict=True):
                 leaf.value, leaf.is_valued = value, True
         for tree in nodes:

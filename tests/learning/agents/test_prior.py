@@ -6,13 +6,16 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from adalook.errors import ArgumentError
+from adalook.learning.acting import NO_ACTION
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.training import Round
+from adalook.search import FixedDepth, Root, search
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 PRIOR_ROUNDS = small_config().prior_steps // small_config().num_envs
@@ -117,3 +120,39 @@ def test_a_share_that_follows_the_cost_waits_for_ranks() -> None:
     depths = [{decision.depth for decision in done.decisions} for done in trained(one, 150)]
     assert max(set.union(*depths[:100])) == 1
     assert max(set.union(*depths[100:])) > 1
+
+
+def test_distances_to_the_network_are_from_what_it_expects_of_the_root() -> None:
+    one = QLDQN(BREAKOUT, small_config(prior="network", nodes_per_step=0.0, depth_shares=(1.0, 1.0)), seed=3)
+    assert one.prior_agent is None
+    env = one.sim.clone()
+    observation = env.reset(seed=5)
+    expected = one.leaf_values.values(observation[None], 1)[0]
+    [decision] = one.actor.decide([env], observation[None], np.array([NO_ACTION]), np.array([0]))
+    result = search(
+        env,
+        Root.of(env),
+        lambda leaves, depth: one.leaf_values.values(leaves, depth),
+        FixedDepth(3),
+        discount=one.config.discount,
+        every_level=True,
+    )
+    assert set(decision.distances) == {1, 2, 3}
+    for level in result.levels:
+        assert decision.distances[level.depth] == pytest.approx(abs(expected - level.value), abs=1e-5)
+
+
+@pytest.mark.parametrize("shape", ["exhaustive", "rollouts"])
+def test_a_stop_changes_nothing_with_the_network_as_prior(tmp_path: Path, shape: str) -> None:
+    def make() -> QLDQN:
+        config = small_config(prior="network", search_shape=shape, nodes_per_step=12.0, shared_head=True)
+        return QLDQN(BREAKOUT, config, seed=3)
+
+    whole, one = make(), make()
+    trained(whole, 60)
+    trained(one, 35)
+    one.save(tmp_path / "run")
+    again = QLDQN.load(tmp_path / "run")
+    trained(again, 25)
+    assert fingerprint(again) == fingerprint(whole)
+    assert any(depth > 1 for done in trained(again, 5) for depth in [d.depth for d in done.decisions])

@@ -218,3 +218,15 @@ def test_runs_repeat_and_resume_to_the_bit_whatever_is_accelerated(
     parts.learn(steps=160).save(tmp_path / "run")
     again = kind.load(tmp_path / "run")
     assert fingerprint(again.learn(steps=80)) == fingerprint(parts.learn(steps=80)) == fingerprint(whole)
+
+
+def test_values_in_a_scale_of_their_own_are_learnt_by_the_plain_code() -> None:
+    config = small_config(value_scale=20.0)
+    agent = QLDQN(BREAKOUT, config, seed=0)
+    assert type(agent.trainer.learner) is Learner
+    agent.learn(steps=140, progress=False)
+    observation = agent.sim.reset(seed=1)[None]
+    outputs = agent.network.heads["1"](agent.network.trunk(torch.from_numpy(observation)))
+    np.testing.assert_allclose(
+        agent.q_function.action_values(observation, 1), 20.0 * outputs.detach().numpy(), rtol=1e-5
+    )

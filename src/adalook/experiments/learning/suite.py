@@ -46,9 +46,12 @@ QL_SETTINGS = {
     "learn_tree_steps",
     "bootstrap",
     "leaf_correction",
+    "leaf_trust",
     "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
+LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust"}
+"""Settings that mean nothing to a search alone, which neither learns nor asks a network."""
 
 
 # ---- agents
@@ -150,6 +153,10 @@ AGENTS = {
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
+    "own-change": _ablation("distance by the last stage's change", prior="self"),
+    "trusting": _ablation("leaves as the network values them", leaf_trust=1.0),
+    "one-step": _ablation("real steps one by one", n_steps=1),
+    "unscaled": _ablation("values in points", value_scale=1.0),
     "guided": _ablation("guided rollouts, novelty", rollout_greedy=0.3, novelty_bonus=0.5),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),
@@ -294,9 +301,10 @@ class TrainingJob:
 def _relevant(definition: JsonDict) -> JsonDict:
     """Return the part of a definition that decides whether two runs are of the same job."""
     plain: JsonDict = json.loads(json.dumps(definition))
-    ignored = QL_SETTINGS if plain.get("depth", 0) is not None else set()
+    ignored = set(RETIRED) | (QL_SETTINGS if plain.get("depth", 0) is not None else set())
     config = Config().to_plain() | plain.get("config", {})
-    ignored = ignored | set(RETIRED)
+    if not config["bootstrap"]:
+        ignored |= LEARNING_SETTINGS
     return plain | {"config": {name: value for name, value in config.items() if name not in ignored}}
 
 

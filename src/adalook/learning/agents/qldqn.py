@@ -42,11 +42,15 @@ from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts
 
+OWN_PRIORS = ("self", "network")
+"""Settings of `prior` that need no other agent: distances are from the search's last level, or from the own network."""
+
 
 class QLDQN(Agent):
     """Quantile-based lookahead DQN (the paper, section "QL-DQN and Atari Experiments").
 
-    `config.prior` says what Ṽ* is: "self" needs none; "train" trains a DQN of depth 0 first; else it is a run of one.
+    `config.prior` says what Ṽ* is: "self" needs none; "network" is the agent's own network; "train" trains a DQN of
+    depth 0 first; else it is a run of one.
 
     Settings are fields of `al.Config`, changed by name on top of the env's preset, or of a config that is given.
 
@@ -73,7 +77,7 @@ class QLDQN(Agent):
         super().__init__(env, config, heads=range(1, config.max_depth + 1), seed=seed, engine=engine)  # step 1
 
         self._prior_agent: DQN | None = None  # step 2
-        self._prior_is_ready = config.prior == "self"
+        self._prior_is_ready = config.prior in OWN_PRIORS
 
         self.shares: Mapping[int, float] = shares_by_depth(config.depth_shares)  # step 3
         """θ by depth, as it is now."""
@@ -87,7 +91,7 @@ class QLDQN(Agent):
     def _make_actor(self, ranks: Ranks, stage_nodes: int | None = None) -> Actor:
         """Return what chooses actions by trees as deep as the ranks of distances say (QL-DQN steps 4 to 6)."""
         config = self.config
-        prior = None if config.prior == "self" else self._prior_values
+        prior = {"self": None, "network": self._own_values}.get(config.prior, self._prior_values)
         rule = QuantileDepth(self.shares, ranks, prior=prior)  # step 4
         correction = LeafCorrection() if config.leaf_correction else None
         if config.search_shape == "rollouts":
@@ -108,6 +112,7 @@ class QLDQN(Agent):
                 real_steps=config.learn_real_steps,
                 tree_steps=config.learn_tree_steps,
                 correction=correction,
+                leaf_trust=config.leaf_trust,
                 novelty=self._novelty(),
                 bootstrap=config.bootstrap,
                 policy=self.q_function,
@@ -136,6 +141,10 @@ class QLDQN(Agent):
             return super()._actor_with(stage_nodes)
         return self._make_actor(self.ranks, validation.integer(1).validate("stage_nodes", stage_nodes))
 
+    def _own_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
+        """Return max_a Q_1(s, a) of the network that acts, as it is now: Ṽ* of the prior "network" (QL-DQN step 2)."""
+        return self.leaf_values.values(observations, min(self.network.names))
+
     def _prior_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
         """Return Ṽ*(s) = max_a Q_0(s, a) of the frozen prior (QL-DQN step 2): (n, *shape) -> (n,)."""
         prior = self.prior_agent
@@ -145,7 +154,7 @@ class QLDQN(Agent):
     @property
     def prior_agent(self) -> DQN | None:
         """The DQN of depth 0 whose values are Ṽ*, trained or in training; None if the search is its own prior."""
-        if self._prior_agent is None and self.config.prior != "self":
+        if self._prior_agent is None and self.config.prior not in OWN_PRIORS:
             if self.config.prior == "train":
                 self._prior_agent = DQN(self.env, self.config, seed=self.seed, engine=self.engine)
             else:

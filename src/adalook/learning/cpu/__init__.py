@@ -35,7 +35,8 @@ def accelerate_network(network: QNetwork, config: Config, device: torch.device) 
 
 def make_learner(network: QNetwork, target: QNetwork, config: Config, device: torch.device) -> Learner:
     """Return a learner: plain PyTorch, or a twin of it where there is one and the config asks for it."""
-    kind = LEARNERS.get(type(network.trunk), Learner) if _enabled("network", config, device) else Learner
+    has_twin = _enabled("network", config, device) and config.value_scale == 1.0
+    kind = LEARNERS.get(type(network.trunk), Learner) if has_twin else Learner
     optimizers: dict[str, type[torch.optim.Optimizer]] = {}
     if _enabled("optimizer", config, device):
         optimizers["rmsprop"] = CompiledRMSprop

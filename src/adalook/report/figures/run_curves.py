@@ -256,8 +256,10 @@ def distances(run: TrainingRun, name: str) -> FigureSpec | None:
 
 
 def _distance_caption(run: TrainingRun) -> str:
-    own = run.config["config"].get("prior") == "self"
-    what = "how much this level changed the best value" if own else "how far the best value is from the prior’s"
+    what = {
+        "self": "how much this level changed the best value",
+        "network": "how far the best value is from what the network expected",
+    }.get(run.config["config"].get("prior"), "how far the best value is from the prior’s")
     return (
         f"Median and the middle 80% of the distances that decide the depth: {what}. The search goes deeper in states "
         "whose distance ranks among the largest in the buffer, so each panel shows only the states that "
