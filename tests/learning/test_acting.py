@@ -245,5 +245,38 @@ def test_a_first_action_that_no_rollout_tried_is_not_learnt_from() -> None:
     assert [experience.action for experience in decision.experiences] == [0]  # where the network's own policy went
 
 
+@pytest.mark.parametrize(("trust", "expected"), [(1.0, 1), (0.3, 1), (0.05, 0), (0.0, 0)])
+def test_leaves_are_believed_in_part(trust: float, expected: int) -> None:
+    env = tree_env()  # action 0 leads to 8; action 1 to 1, and a leaf that is valued at 100
+    actor = rollouts(Table([0, 0, 0, 0, 0, 0, 100]), env, leaf_trust=trust)
+    assert decide(actor, env).action == expected
+
+
+@pytest.mark.parametrize(("trust", "tied_actions"), [(1.0, 1), (0.5, 2)])
+def test_a_leaf_next_to_the_root_does_not_beat_a_long_path_that_found_nothing(trust: float, tied_actions: int) -> None:
+    class Level(Table):
+        def action_values(self, observations: Any, depth: int) -> Any:
+            return np.full((len(observations), 2), 10.0)
+
+    mdp = al.MDP(
+        np.array([[0.0, 0.0]] * 7 + [[1.0, 1.0]]), np.array([[1, 2], *[[s, 7] for s in range(1, 8)]]), DISCOUNT
+    )
+    env = TabularSimulator(mdp, start=0)
+    env.reset(seed=0)
+    actor = RolloutActor(
+        Level(np.full(8, 10.0)),  # type: ignore[arg-type]
+        FixedDepth(1),
+        env,
+        Rollouts(3, length=2),
+        discount=DISCOUNT,
+        every_action=False,
+        real_steps=False,
+        leaf_trust=trust,
+    )
+    decision = decide(actor, env)  # a path of two steps, and one of one
+    assert decision.nodes == 3
+    assert decision.tied_actions == tied_actions
+
+
 def test_ties_allow_for_rounding() -> None:
     assert tied(np.array([1.0, 1.0 - 1e-7, 0.9, -np.inf])).tolist() == [True, True, False, False]
