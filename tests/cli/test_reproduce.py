@@ -1,5 +1,6 @@
 """`adalook reproduce`: one line of complaint, exit codes as promised, Ctrl-C that says how to go on."""
 
+import inspect
 import json
 import os
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from adalook.cli.main import main
+from adalook.cli.reproduce import ReproduceCommand
+from adalook.experiments.learning.suite import AGENTS
 from tests.processes import child
 
 
@@ -70,3 +73,9 @@ def test_a_signal_stops_cleanly_and_says_how_to_go_on(tmp_path, number, everybod
     said = int(re.search(r"interrupted: (\d+) of 1650", err)[1])
     on_disk = journal.read_bytes().count(b"\n") - 1
     assert said <= on_disk <= said + 1, "one more may have come in just before it was counted"
+
+
+def test_help_names_every_agent() -> None:
+    text = inspect.getsource(ReproduceCommand)
+    named = re.findall(r"[a-z0-9-]+", text[text.index("which agents") : text.index("SECONDS")])
+    assert set(AGENTS) <= set(named)
