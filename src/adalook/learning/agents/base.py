@@ -160,8 +160,9 @@ class Agent(ABC):
         )
 
     def prepare(self) -> None:
-        """Make all that training needs, so that what cannot be is refused before a run is begun."""
+        """Make all that a run needs, so that what cannot be is refused before one is begun."""
         _ = self.trainer
+        self.make_envs(1).state()  # what checkpoints hold of an environment
 
     def _executor(self) -> ThreadPoolExecutor | None:
         """Return a thread that learns while this one acts; None if the config does not ask for overlap.

@@ -27,6 +27,7 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.arguments import check_actions, check_states, checked_action
 from adalook.simulators.base import Children, Observations, Outcomes, Simulator, Transition
 from adalook.simulators.gym import spaces, validation
+from adalook.simulators.gym.objects import Classes
 from adalook.simulators.gym.snapshot import (
     AttributeTypes,
     Snapshot,
@@ -40,6 +41,12 @@ from adalook.simulators.gym.snapshot import (
 )
 from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
+
+PACKABLE = (
+    "keep only plain data, arrays and simple objects in the environment's attributes; or play without saving: "
+    "agent.learn(…) without out=, then agent.export(directory)"
+)
+"""What to do about states that cannot be bytes."""
 
 
 class GymState(NamedTuple):
@@ -108,6 +115,7 @@ class GymSimulator(Simulator):
         self._rendered: Any = None
         self._not_in_key = render_only(self._live)
         self._attribute_types = AttributeTypes(self._live)
+        self._classes = Classes(list(layers_of(self._live)))
         validation.check_functions(self._live if isinstance(env, str) else env, self._name)
         current = None if isinstance(env, str) else read(self._live, self._name)
         draws = validation.check_copies(self, self._live, self._attribute_types, self._name)
@@ -290,7 +298,9 @@ class GymSimulator(Simulator):
     def key(self, state: GymState) -> bytes:
         """Return all attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
         try:
-            attributes = serialize(state.snapshot.plain(state.randomness is None, without=self._not_in_key))
+            attributes = serialize(
+                state.snapshot.plain(self._classes, state.randomness is None, without=self._not_in_key)
+            )
         except ArgumentError:
             return b"unique %d %d" % (os.getpid(), next(self._unique))
         # Observations belong to it: wrappers may see what the environment does not keep.
@@ -300,9 +310,9 @@ class GymSimulator(Simulator):
         check_states([state], GymState, self._name)
         randomness = None if state.randomness is None else tuple(state.randomness)
         try:
-            content = serialize((state.snapshot.plain(), state.observation, state.elapsed, randomness))
+            content = serialize((state.snapshot.plain(self._classes), state.observation, state.elapsed, randomness))
         except ArgumentError as error:
-            raise ArgumentError(f"a state of {self._name} cannot be packed", got=error) from error
+            raise ArgumentError(f"a state of {self._name} cannot be packed", got=error, remedy=PACKABLE) from error
         return add_digest(content, self._name)
 
     def unpack(self, data: bytes) -> GymState:
@@ -310,7 +320,7 @@ class GymSimulator(Simulator):
         content = check_digest(data, self._name)
         try:
             attributes, observation, elapsed, randomness = deserialize(content)
-            snapshot = Snapshot.from_plain(attributes)
+            snapshot = Snapshot.from_plain(attributes, self._classes)
             self._attribute_types.check(snapshot)
             if type(observation) is not np.ndarray or observation.dtype != self.observation_dtype:
                 raise ValueError("an observation of another kind")
@@ -318,7 +328,7 @@ class GymSimulator(Simulator):
                 raise ValueError("a number of steps expected")
             stream = None if randomness is None else RandomStream.checked(randomness)
             return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise damaged_error(f"state of {self._name}", "what pack made", str(error)) from error
 
     def close(self) -> None:
