@@ -1,4 +1,4 @@
-"""What an environment holds beside numbers and arrays, as plain data: its own objects, sets, deques, shared lists.
+"""Objects, sets, deques and shared lists that an environment holds, as plain data.
 
 States go into checkpoints and keys without pickle. So an object becomes the name of its class and its attributes, and
 what several places share is written once. Nothing is imported when it is read back, and no method runs: a class must be

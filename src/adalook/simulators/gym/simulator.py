@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -102,7 +101,7 @@ class GymSimulator(Simulator):
 
     def __init__(self, env: Any, *, observation: Any = None, stochastic: bool | None = None, **options: Any) -> None:
         made, spare = spaces.two_instances(env, options)
-        self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
+        self._name = spaces.checked_spaces(made)
         self._first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
         self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, made.observation_space)
         self.observation_space = made.observation_space
@@ -132,14 +131,7 @@ class GymSimulator(Simulator):
         self._was_reset = not isinstance(env, str) and spaces.was_reset(made)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        array = np.array(observation, self.observation_dtype)
-        if array.size != math.prod(self.observation_shape):
-            raise SimulatorError(
-                f"{self._name}: an observation is not as observation_space declares it",
-                expected=self.observation_shape,
-                got=array.shape,
-            )
-        return array.reshape(self.observation_shape)
+        return spaces.as_array(observation, self.observation_shape, self.observation_dtype, self._name)
 
     def _shown(self) -> np.ndarray[Any, Any]:
         """Return the observation of the live env, or raise if there is none."""
@@ -170,6 +162,8 @@ class GymSimulator(Simulator):
         True
         """
         inner, _ = spaces.without_time_limit(env)
+        if not spaces.was_reset(env):
+            raise SimulatorError(f"{self._name} has not begun an episode", remedy="reset first: env.reset(seed=0)")
         theirs, ours = ([type(layer).__name__ for layer in layers_of(each)] for each in (inner, self._live))
         if theirs != ours:
             raise ArgumentError(
@@ -185,15 +179,7 @@ class GymSimulator(Simulator):
         if seed is not None:
             self._randomness = None
         self._seed_generators(self._live)
-        answer = self._live.reset(seed=None if seed is None else checked_seed(seed))
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise SimulatorError(
-                f"{self._name}: reset returns something else",
-                expected="(observation, info), as Gymnasium has it",
-                got=type(answer).__name__,
-                remedy="end reset with: return observation, {}",
-            )
-        observation, _ = answer
+        observation = spaces.checked_reset(self._live, self._name, None if seed is None else checked_seed(seed))
         self._observation, self._elapsed = self._array(observation), 0
         return self.observe()
 
@@ -202,13 +188,11 @@ class GymSimulator(Simulator):
             self._shown()
         played = self._first_action + checked_action(action, self.num_actions)
         self._seed_generators(self._live)
-        observation, reward, terminated, truncated, _ = self._live.step(played)
+        observation, reward, terminated, truncated = spaces.checked_step(self._live.step(played), self._name)
         self._observation = self._array(observation)
         self._elapsed += 1
-        episode_over = bool(terminated or truncated or (self._limit is not None and self._elapsed >= self._limit))
-        return Transition(
-            self.observe(), float(reward), float(reward), terminated=bool(terminated), episode_over=episode_over
-        )
+        episode_over = terminated or truncated or (self._limit is not None and self._elapsed >= self._limit)
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=episode_over)
 
     def _seed_generators(self, env: Any) -> None:
         """Seed the generators for the next step, if the live env was restored from a reseeded state."""
@@ -242,7 +226,8 @@ class GymSimulator(Simulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
-            observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
+            answer = self._tree.step(self._first_action + int(action))
+            observation, rewards[i], terminated[i], _ = spaces.checked_step(answer, self._name)
             observations[i] = array = self._array(observation)
             after = None if randomness is None else randomness.next()
             child = GymState(read(self._tree, self._name), array, state.elapsed + 1, after, self._name)
@@ -262,7 +247,7 @@ class GymSimulator(Simulator):
             frame = self._rendered.render()
         except gymnasium_package().error.DependencyNotInstalled:
             return None
-        return None if frame is None else np.asarray(frame, np.uint8)
+        return spaces.as_picture(frame, self._name)
 
     def outcomes(self, states: Sequence[GymState], actions: Sequence[int]) -> Outcomes:
         """List all that `actions[i]` in `states[i]` can lead to, by the environment's own transition table."""
