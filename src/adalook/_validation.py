@@ -185,7 +185,8 @@ def as_array(name: str, value: Any, error: type[AdalookError] = ArgumentError) -
             )
     plain = isinstance(value, np.ndarray | list | tuple | range | str | bytes | numbers.Number)
     if not plain and not _says_array(value):
-        raise error(f"{name} is wrong", expected="an array or a list", got=shown(value))
+        remedy = f"pass its {name}" if name.isidentifier() and hasattr(value, name) else ""
+        raise error(f"{name} is wrong", expected="an array or a list", got=shown(value), remedy=remedy)
     try:
         return np.asarray(value)
     except Exception as reason:  # ragged lists, and whatever conversions of others raise

@@ -151,7 +151,7 @@ def test_help_does_not_wait_for_the_compiler() -> None:
 def test_python_m_adalook_works() -> None:
     run = subprocess.run([sys.executable, "-m", "adalook", "solve"], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == "adalook: error: Missing from adalook solve: SOURCE. See adalook solve --help.\n"
+    assert run.stderr == "adalook: error: adalook solve needs SOURCE. See adalook solve --help.\n"
 
 
 def test_an_unknown_command_gets_the_list_of_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def test_chain_from_the_command_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["labyrinth"], "invalid choice"),
+        (["labyrinth"], "there is no experiment 'labyrinth': expected chain"),
         (["chain", "--seeds", "3"], "the chain has no seeds"),
         (["maze", "--seeds", "0"], "seeds is wrong"),
         (["maze", "--workers", "0"], "workers is wrong"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -71,12 +72,31 @@ def test_pictures_are_what_the_environment_renders_and_paths_may_end_early(tmp_p
         ("CartPole-v1", "chain", "observes the number of its state"),
         ("zoo:garnet?num_states=50&num_actions=2&branching=2", "chain", "for another model"),
         ("CartPole-v1", "nowhere", "nowhere"),
+        ("zoo:chain?n=5", "shorter", "another discount than zoo:chain?n=5: expected 0.9, got 0.8"),
     ],
 )
 def test_values_of_something_else_are_refused(tmp_path, capsys, env, values, words):
-    al.solve(al.zoo.chain(n=5)).save(tmp_path / "chain")
+    al.solve(al.zoo.chain(n=5, discount=0.99)).save(tmp_path / "chain")
+    al.solve(al.zoo.chain(n=5, discount=0.8)).save(tmp_path / "shorter")
     assert main(["search", env, "--values", str(tmp_path / values)]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_discount_is_that_of_the_model_and_its_values(tmp_path, capsys):
+    """T V* = V* holds with the model's discount only, so it must not be the default of games."""
+    model = al.zoo.garnet(20, 3, 4, seed=0, discount=0.8)
+    model.save(tmp_path / "model.npz")
+    solution = al.solve(model)
+    solution.save(tmp_path / "values")
+    lake = al.solve(al.MDP.from_gymnasium(gymnasium.make("FrozenLake-v1"), discount=0.8))
+    lake.save(tmp_path / "lake")
+    for env, values, best in (
+        (str(tmp_path / "model.npz"), "values", solution.values),
+        ("FrozenLake-v1", "lake", lake.values),
+    ):
+        options = ["--depth", "3", "--states", "1", "--json", "--values", str(tmp_path / values)]
+        assert main(["search", env, *options]) == 0
+        assert min(abs(best - lines(capsys)[0]["value"])) < 1e-9
 
 
 def test_an_agent_values_leaves(tmp_path, capsys):

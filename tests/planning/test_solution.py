@@ -45,3 +45,25 @@ def test_initial_values_are_a_head_start(make):
     anything = al.solve(mdp, initial_values=np.random.default_rng(0).normal(size=mdp.num_states))
     np.testing.assert_allclose(anything.values, cold.values, atol=1e-7)
     assert anything.certified
+
+
+def test_what_is_not_certified_is_called_so_wherever_it_is_shown(tmp_path, capsys):
+    """A tolerance that was not reached shows in text, in a notebook, in a figure, on the page and in a shell."""
+    from adalook.cli.main import main
+
+    mdp = al.zoo.garnet(40, 3, 4, seed=0, discount=0.9999999)
+    sol = al.solve(mdp, al.ValueIteration(), max_iterations=20)
+    assert not sol.certified
+    assert "0.9999999" in repr(mdp), "a discount near one is not printed as 1"
+    mdp.save(tmp_path / "close.npz")
+    words = ["--method", "vi", "--max-iterations", "20", "--out", str(tmp_path / "out"), "--report"]
+    assert main(["solve", str(tmp_path / "close.npz"), *words]) == 3
+    page = (tmp_path / "out" / "report.html").read_text()
+    for shown in (repr(sol), str(sol), sol._repr_html_(), sol.plot().get_suptitle(), page, capsys.readouterr().out):
+        assert "not certified" in shown
+
+
+def test_values_that_lie_close_together_can_be_told_apart():
+    sol = al.solve(al.MDP([[1.0], [1.5]], [[1], [0]], 0.9999999))
+    low, high = (line.split()[-1] for line in str(sol).splitlines()[-2:])
+    assert low != high

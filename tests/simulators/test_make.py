@@ -86,7 +86,9 @@ def test_a_family_in_the_table_is_known_and_suggested(monkeypatch: pytest.Monkey
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"MinAtarSimulator does not take these options: .*'stickyness'"):
+    with pytest.raises(
+        ArgumentError, match=r"MinAtarSimulator does not take these options: expected sticky.*got stickyness"
+    ):
         make_simulator("MinAtar/Breakout-v1", stickyness=1)
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Protocol, get_type_hints
 
 import tyro
@@ -30,6 +30,7 @@ from adalook.cli.solve import SolveCommand
 from adalook.cli.terminal import BROKEN_PIPE, DONE, INTERRUPTED, WRONG_ARGUMENTS
 from adalook.cli.train import TrainCommand
 from adalook.errors import AdalookError, ArgumentError, did_you_mean
+from adalook.learning.config import ELSEWHERE
 
 ABOUT = """Planning and learning that look ahead only as far as each state needs.
 
@@ -101,11 +102,12 @@ def _parse(arguments: list[str]) -> Command | None:
             expected=", ".join(COMMANDS),
             remedy=did_you_mean(arguments[0], COMMANDS) or "see adalook --help",
         )
-    if {"-h", "--help"}.intersection(arguments) and arguments[0] in COMMANDS:
+    overview = arguments[:1] in (["-h"], ["--help"])
+    if not overview and {"-h", "--help"}.intersection(arguments):
         _join_help_lines(COMMANDS[arguments[0]])
     complaint = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(complaint), _one_sentence_each() if overview else contextlib.nullcontext():
             parsed: Command = tyro.extras.subcommand_cli_from_dict(
                 COMMANDS, prog="adalook", description=ABOUT, args=arguments
             )
@@ -114,7 +116,31 @@ def _parse(arguments: list[str]) -> Command | None:
         if not end.code:
             return None
         command = f" {arguments[0]}" if arguments and arguments[0] in COMMANDS else ""
-        raise ArgumentError(_first_sentence(complaint.getvalue()), remedy=f"see adalook{command} --help") from None
+        remedy = _called_here(arguments) or f"see adalook{command} --help"
+        raise ArgumentError(_first_sentence(complaint.getvalue()), remedy=remedy) from None
+
+
+@contextlib.contextmanager
+def _one_sentence_each() -> Iterator[None]:
+    """Cut what commands say of themselves to the first paragraph; the rest is for their own help."""
+    whole = {command: command.__doc__ or "" for command in COMMANDS.values()}
+    try:
+        for command, text in whole.items():
+            command.__doc__ = inspect.cleandoc(text).partition("\n\n")[0]
+        yield
+    finally:
+        for command, text in whole.items():
+            command.__doc__ = text
+
+
+def _called_here(arguments: Sequence[str]) -> str:
+    """Return what a flag of Stable-Baselines3 or CleanRL is called here, if one was given to train."""
+    names = {"total_timesteps": "steps", **ELSEWHERE} if arguments[:1] == ["train"] else {}
+    for word in arguments:
+        name = names.get(word.removeprefix("--").partition("=")[0].replace("-", "_"))
+        if word.startswith("--") and name is not None:
+            return f"here it is called --{name.replace('_', '-')}"
+    return ""
 
 
 def _join_help_lines(command: Any) -> None:
@@ -158,6 +184,8 @@ def _in_plain_words(what: str) -> str:
 
     >>> _in_plain_words("invalid choice 'ppo' for argument '--agent'. Expected one of ('qldqn', 'dqn', 'None')")
     "--agent is wrong: expected qldqn or dqn, got 'ppo'"
+    >>> _in_plain_words("Error parsing --depth: invalid literal for int() with base 10: 'two'")
+    "--depth is wrong: expected a whole number, got 'two'"
     >>> _in_plain_words("Missing value for argument '--csv'. Expected 1 values")
     '--csv needs a value after it'
     """
@@ -167,6 +195,17 @@ def _in_plain_words(what: str) -> str:
     if choice:
         words = [word for word in re.findall(r"'([^']*)'", choice[3]) if word != "None"]
         return f"{choice['flag']} is wrong: expected {' or '.join(words)}, got {choice['got']}"
+    choice = re.match(r"invalid choice ('.*') for argument '([a-z_]+)'. Expected one of \((.*)\)", what)
+    if choice:
+        words = re.findall(r"'([^']*)'", choice[3])
+        return f"there is no {choice[2]} {choice[1]}: expected {', '.join(words)}"
+    lacking = re.match(r"Missing from (adalook [a-z]+): (.*)", what)
+    if lacking:
+        return f"{lacking[1]} needs {lacking[2]}"
+    number = re.match(r"Error parsing (--[a-z-]+): (could not convert string to float|invalid literal).*: ('.*')", what)
+    if number:
+        kind = "a number" if number[2].startswith("could") else "a whole number"
+        return f"{number[1]} is wrong: expected {kind}, got {number[3]}"
     typed = re.match(
         r"Error parsing (--[a-z-]+): no type matching ([A-Z]+).* could be instantiated from \[(.*)\]", what
     )

@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from adalook.simulators.base import Observations, Simulator
 
 FORMAT, FORMAT_VERSION = "adalook search", 1
+DEFAULT_DISCOUNT = 0.99
+"""Of environments that have none of their own."""
 MIN_DISTANCES = 5
 """A trajectory is short, so quantile rules begin to rank after so many distances."""
 
@@ -46,7 +48,9 @@ class SearchCommand:
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """Such as ALE/Tutankham-v5, MinAtar/Breakout-v1, CartPole-v1, or a model such as 'zoo:maze?size=30&seed=0'."""
+    """A problem by its name: MinAtar/Breakout-v1, ALE/Breakout-v5, a Gymnasium id ('FrozenLake-v1?map_name=8x8'),
+    module:name of your own (mygame:Env, in mygame.py here), 'zoo:maze?size=30&seed=0' or a file (model.npz). Quote
+    names with ? or &."""
     depth: Annotated[int, tyro.conf.arg(metavar="DEPTH")] = 3
     """How many steps to look ahead, at most."""
     rule: Annotated[str, tyro.conf.arg(metavar="RULE")] = "fixed"
@@ -71,8 +75,8 @@ class SearchCommand:
     """How many states to search."""
     every: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 10
     """Steps from one searched state to the next: the best action found, then random ones."""
-    discount: Annotated[float, tyro.conf.arg(metavar="GAMMA")] = 0.99
-    """Discount factor of each step."""
+    discount: Annotated[float | None, optional(float, "GAMMA")] = None
+    """Discount factor of each step. Without it that of the model, or of what --values names, or 0.99."""
     seed: Annotated[int, tyro.conf.arg(metavar="SEED")] = 0
     """Seed of the trajectory and of the trees."""
     out: Annotated[Path | None, optional(Path, "DIR")] = None
@@ -92,12 +96,13 @@ class SearchCommand:
         validation.optional(validation.integer(1)).validate("--samples", self.samples)
         rule, distances = self.make_rule()
         sim = make_simulator(self.env)
-        value_fn = leaf_values(self.values, sim)
+        value_fn, discount = leaf_values(self.values, sim, self.env)
+        settled = replace(self, discount=self._discount_of(sim, discount))
         if self.out is not None:
             make_directory(self.out)
         searches = []
         with contextlib.closing(sim), make_expander(sim, engine_named(self.engine, self.actors)) as expander:
-            for searched in self.search_along(sim, rule, distances, expander, value_fn):
+            for searched in settled.search_along(sim, rule, distances, expander, value_fn):
                 searches.append(searched)
                 if self.json:
                     print(json.dumps(searched.summary()), flush=True)
@@ -107,11 +112,24 @@ class SearchCommand:
             from adalook.report.figures.search_view import draw_searches
 
             shown = f"depth {self.depth}" if self.rule == "fixed" else self.rule
-            save_searches(self.out, {"env": self.env, "rule": shown, "discount": self.discount}, searches)
+            save_searches(self.out, {"env": self.env, "rule": shown, "discount": settled.discount}, searches)
             path = draw_searches(self.out)
             if not self.json:
                 print(f"wrote {path}, search.json and search.npz")
         return DONE
+
+    def _discount_of(self, sim: Simulator, discount: float | None) -> float:
+        """Return the discount factor of the searches: as asked for, the model's, or that of the leaves' values."""
+        if self.discount is not None:
+            return self.discount
+        if None not in (sim.discount, discount) and sim.discount != discount:
+            raise ArgumentError(
+                f"--values {self.values} are of another discount than {self.env}",
+                expected=sim.discount,
+                got=discount,
+                remedy="pass --discount, or values for this model",
+            )
+        return next((each for each in (sim.discount, discount) if each is not None), DEFAULT_DISCOUNT)
 
     def make_rule(self) -> tuple[DepthRule, RecentDistances]:
         """Return the depth rule, and the distances of past searches that it may compare with."""
@@ -138,7 +156,8 @@ class SearchCommand:
         budget, rng = Budget(self.max_nodes, self.max_seconds), np.random.default_rng(self.seed)
         sim.reset(seed=self.seed)
         # One search before time is measured: worker processes take a second to start.
-        search(sim, Root.of(sim), _zero, FixedDepth(1), discount=self.discount, expander=expander)
+        discount = DEFAULT_DISCOUNT if self.discount is None else self.discount
+        search(sim, Root.of(sim), _zero, FixedDepth(1), discount=discount, expander=expander)
         for number in range(self.states):
             root, seed = Root.of(sim), int(rng.integers(2**32))
             begin = time.perf_counter()
@@ -147,7 +166,7 @@ class SearchCommand:
                 root,
                 value_fn,
                 rule,
-                discount=self.discount,
+                discount=discount,
                 seed=seed,
                 samples=self.samples,
                 width=self.width,
@@ -202,21 +221,36 @@ class SearchedState:
         }
 
 
-def leaf_values(directory: Path | None, sim: Simulator) -> ValueFunction:
-    """Return what leaves are worth: 0, the values of a saved solution, or those of a trained agent."""
+def leaf_values(directory: Path | None, sim: Simulator, env: str) -> tuple[ValueFunction, float | None]:
+    """Return what leaves are worth, 0, by a saved solution or by a trained agent, and for which discount."""
     if directory is None:
-        return _zero
-    if not (directory / "solution.npz").exists():
-        from adalook.learning.lookahead import value_function
-        from adalook.learning.runs.run import load_agent
+        return _zero, None
+    if (directory / "solution.npz").exists():
+        return _values_of_states(directory, sim)
+    import numpy as np
 
-        q = value_function(load_agent(directory, None), sim)
-        return lambda observations, depth: q(observations).max(axis=1)
+    from adalook.learning.lookahead import value_function
+    from adalook.learning.runs.run import load_agent
+    from adalook.simulators.make import names_code
+
+    agent = load_agent(directory, env if names_code(env) else None)  # named again, it may be imported
+    q = value_function(agent, sim)
+
+    def of_agent(observations: Observations, depth: int) -> FloatArray:
+        del depth
+        return np.asarray(np.where(sim.action_masks(observations), q(observations), -np.inf).max(axis=1))
+
+    return of_agent, agent.config.discount
+
+
+def _values_of_states(directory: Path, sim: Simulator) -> tuple[ValueFunction, float | None]:
+    """Return the values of a saved solution as a function of observations that are numbers of states."""
     import numpy as np
 
     from adalook.report.data.solution import load_solution
 
-    values = load_solution(directory).values
+    solution = load_solution(directory)
+    values, discount = solution.values, solution.about["model"].get("discount")
     if sim.observation_shape != (1,) or not np.issubdtype(sim.observation_dtype, np.integer):
         raise ArgumentError(
             f"--values {directory} has a value per state",
@@ -237,7 +271,7 @@ def leaf_values(directory: Path | None, sim: Simulator) -> ValueFunction:
             )
         return np.asarray(values[states])
 
-    return of_states
+    return of_states, discount
 
 
 def parse_rule(text: str, depth: int, distances: RecentDistances) -> DepthRule:

@@ -32,10 +32,10 @@ class SolveCommand:
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A file in .npz or .umb; or 'zoo:NAME?parameter=value&…' with blocks, chain, forest, garnet, gridworld, inventory,
-    layered, maze or queue, such as
-    'zoo:maze?size=30&seed=0'; or 'gym:ID?argument=value&…', such as 'gym:FrozenLake-v1?map_name=8x8'. In quotes: shells
-    read & and ? otherwise."""
+    """A model by its name: a file (model.npz, model.umb); 'zoo:NAME?parameter=value&…' with blocks, chain, forest,
+    garnet, gridworld, inventory, layered, maze or queue, such as 'zoo:maze?size=30&seed=0'; a Gymnasium id with a
+    transition table ('FrozenLake-v1?map_name=8x8'); or module:name of your own (mymodel:build, in mymodel.py here).
+    Quote names with ? or &."""
     method: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "auto"
     """A method and its setting, such as hpi:3, tlpi:g^3 (g: the discount) or qlpi:2=0.1,4=0.05,8=0.02. `--method help`
     lists all that there are."""
@@ -171,20 +171,22 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     from rich.table import Table
 
     model, prior, low_high = about["model"], about["prior"], about["value_range"]
-    from adalook.planning.tables import policy_text
+    from adalook.planning.tables import policy_text, value_text
 
     counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
     root = "" if counts["root"] is None else f", {counts['root']:,} root"
     passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
     rows = {
         "model": f"{model['source']}: {model['states']:,} states, {model['actions']} actions, "
-        f"discount {model['discount']:g}",
+        f"discount {model['discount']:.15g}",
         "method": about["method"],
         "prior": f"{prior['kind']}, for {prior['queries']:,} queries and {prior['seconds']:.3g} s" if prior else "",
         "status": f"{solution.status.value}: {about['message']}",
         "iterations": f"{about['iterations']:,} that changed the policy, in {passes}",
         "policy loss": f"<= {solution.policy_loss:.3g}, {_certainty(solution)}",
-        "values": " to ".join("not finite" if value is None else f"{value:.6g}" for value in low_high),
+        "values": " to ".join(
+            "not finite" if value is None else value_text(value, solution.values) for value in low_high
+        ),
         "queries": f"{counts['shared']:,} shared{root} to improve, {evaluation['exact']:,} to evaluate",
         "done by": solution.summary,
         "how": "\n".join(line.strip() for line in solution.explain().splitlines()[1:][:MOST_LINES]),

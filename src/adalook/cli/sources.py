@@ -46,17 +46,37 @@ def build_model(source: str, discount: float | None = None, mmap: bool = False) 
         return zoo_model(name, given)
     if kind == "object":
         found = named_object(name, given)
-        return found if isinstance(found, MDP) else MDP.from_gymnasium(found, discount=discount or DEFAULT_DISCOUNT)
+        if isinstance(found, MDP):
+            return found
+        if not hasattr(found, "step"):
+            raise ArgumentError(
+                f"{source} is no model", expected="an al.MDP or a Gymnasium environment", got=type(found).__name__
+            )
+        return MDP.from_gymnasium(found, discount=DEFAULT_DISCOUNT if discount is None else discount)
     if kind == "id" and _is_gymnasium_id(source, name):
         return _from_gym(name, given)
     path = Path(source)
     if not source or not path.exists():
         raise FileError(
-            f"there is no file '{source}'", expected="a file in .npz or .umb, zoo:NAME, a Gymnasium id or module:name"
+            f"there is no file '{source}'",
+            expected="a file in .npz or .umb, zoo:NAME, a Gymnasium id or module:name",
+            remedy=_nearest(source),
         )
     if path.suffix.lower() == ".umb" and discount is None:
         raise ArgumentError(f"{source} carries no discount", remedy="pass one, such as --discount 0.99")
     return MDP.load(path, discount=discount, mmap=mmap)
+
+
+def _nearest(source: str) -> str:
+    """Return a question with the names that were perhaps meant; empty if none is near."""
+    if Path(source).suffix:
+        return ""
+    try:
+        from adalook.simulators.make import suggested_names
+    except ImportError:
+        return ""
+    near = suggested_names(source)
+    return f"did you mean {near}?" if near else ""
 
 
 def _is_gymnasium_id(source: str, name: str) -> bool:
@@ -86,8 +106,9 @@ def _from_gym(name: str, given: dict[str, str]) -> MDP:
         try:
             environment = gymnasium.make(name, **keywords)
         except Exception as error:  # an environment is anybody's code and may raise anything
-            reason = str(error).strip().partition("\n")[0]
-            raise ArgumentError(f"gym:{name} cannot be made", got=f"{type(error).__name__}: {reason}") from error
+            from adalook.simulators.gym.spaces import cannot_be_made
+
+            raise cannot_be_made(f"gym:{name}", error, keywords) from error
         with contextlib.closing(environment):
             return MDP.from_gymnasium(environment, discount=discount)
 

@@ -12,6 +12,7 @@ import inspect
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,15 +76,25 @@ def _flags_of(dataclass: type, presets: Mapping[str, Any], only: Collection[str]
         if only and field.name not in only:
             continue
         values = {name: getattr(preset, field.name) for name, preset in presets.items()}
-        if len(set(values.values())) == 1:
-            default = f"Default: {next(iter(values.values()))}."
-        else:
-            default = f"Default: {', '.join(f'{value} for {name}' for name, value in values.items())}."
+        default = f"Default: {_defaults(values)}."
         argument = tyro.conf.arg(
             help=f"{help_of[field.name]} {default}", help_behavior_hint="", metavar=_metavar(hints[field.name])
         )
         fields.append((field.name, Annotated[hints[field.name] | None, tyro.conf.DisallowNone, argument], None))
     return dataclasses.make_dataclass(f"{dataclass.__name__}Flags", fields, frozen=True)
+
+
+def _defaults(values: Mapping[str, Any]) -> str:
+    """Return the defaults by preset; the one that most of them share comes last, without their names.
+
+    >>> _defaults({"Atari": 4, "MinAtar": 1, "vectors": 1})
+    '4 for Atari, else 1'
+    """
+    usual, count = Counter(values.values()).most_common(1)[0]
+    if count == len(values):
+        return f"{usual}"
+    told = [f"{value} for {name}" for name, value in values.items() if 2 * count <= len(values) or value != usual]
+    return ", ".join([*told, f"else {usual}"] if 2 * count > len(values) else told)
 
 
 def _given(flags: Any) -> dict[str, Any]:
@@ -129,7 +140,9 @@ class TrainCommand:
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV", help_behavior_hint="")] = ""
-    """Such as MinAtar/Breakout-v1, ALE/Breakout-v5 or CartPole-v1. Not needed with --resume."""
+    """A problem by its name: MinAtar/Breakout-v1, ALE/Breakout-v5, a Gymnasium id ('FrozenLake-v1?map_name=8x8'),
+    module:name of your own (mygame:Env, in mygame.py here), 'zoo:maze?size=30&seed=0' or a file (model.npz). Quote
+    names with ? or &. Not needed with --resume."""
     agent: Annotated[
         Literal["qldqn", "dqn"] | None,
         tyro.conf.DisallowNone,

@@ -21,6 +21,7 @@ the difference of the expected maxima of A^d and A^(d−1) errors. σ_o and σ_e
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -107,7 +108,7 @@ class Lookahead(Actor):
         seconds: what a decision may take, likewise.
         adaptive: stop earlier once the choice is clear; otherwise every search goes to its limits.
         samples: futures drawn where chance decides, see `search`.
-        discount: γ; None takes the model's own, or 0.99.
+        discount: γ; None takes the model's own, or that of an al.MDP that is played, or 0.99.
         correction: how large the lead of another action than the agent's own must be. For rollouts κ, in units of what
             the values usually err (False: 0, True: 1; `tune` finds it); for a tree the leaf correction (True measures
             it, False leaves it out, an `ErrorSpread` gives it).
@@ -148,7 +149,8 @@ class Lookahead(Actor):
         self._env = env
         self.seed: int = validation.integer(0).validate("the seed", seed)
         if discount is None:
-            discount = float(getattr(model, "gamma", DEFAULT_DISCOUNT))
+            own = getattr(model, "gamma", None) or getattr(getattr(model, "config", None), "discount", None)
+            discount = float(own or self.sim.discount or DEFAULT_DISCOUNT)
         self.discount: float = validation.fraction_above_zero.validate("the discount", discount)
         self._function = value_function(model, self.sim)
         self._policy = _own_policy(model)
@@ -185,6 +187,11 @@ class Lookahead(Actor):
         self._corrects = correction is not False
         if adaptive:
             self._rule = replace(self._rule, spread=self.spread)
+
+    def __repr__(self) -> str:
+        limits = {"nodes": self._budget.nodes, "seconds": self._budget.seconds, "correction": self.correction}
+        told = [f"{name}={value:g}" for name, value in limits.items() if value is not None and not math.isnan(value)]
+        return f"Lookahead({', '.join([f'shape={self.shape!r}', *told])}, {self.sim!r})"
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -289,23 +296,30 @@ class Lookahead(Actor):
         corrections: Sequence[float] = TRIED,
         max_episode_steps: int = 10_000,
         seed: int = 1,
+        progress: bool = True,
     ) -> dict[float, Evaluation]:
         """Play the same episodes with several corrections of rollouts and keep the one that scores best.
 
         The agent alone (∞) is among them, and stays unless a search beats it by more than the standard error of the
-        difference: what was measured to make an agent worse is not done. Returns all evaluations by correction.
+        difference: what was measured to make an agent worse is not done. Returns all evaluations by correction. It
+        takes as long as these episodes do; `progress` prints a line on standard error after each correction.
 
         >>> import adalook as al
         >>> agent = Lookahead(al.DQN("CartPole-v1", seed=0), "CartPole-v1", nodes=8)
-        >>> sorted(agent.tune(2, corrections=[0.0], max_episode_steps=20))
+        >>> sorted(agent.tune(2, corrections=[0.0], max_episode_steps=20, progress=False))
         [0.0, inf]
         """
+        progress = validation.boolean.validate("progress", progress)
         if self._rollouts is None:
             raise ArgumentError("only rollouts are tuned", expected='shape="rollouts"', got=self.shape)
         played: dict[float, Evaluation] = {}
         for correction in (math.inf, *corrections):
             self._rollouts.caution = correction
-            played[correction] = self.evaluate(episodes, max_episode_steps=max_episode_steps, seed=seed)
+            played[correction] = found = self.evaluate(episodes, max_episode_steps=max_episode_steps, seed=seed)
+            if progress:
+                how = "the agent alone" if correction == math.inf else f"looking ahead, correction {correction:g}"
+                cost = f"{1e3 * found.seconds / found.decisions:.3g} ms a decision"
+                print(f"{how}: {found.mean:.4g} ± {found.standard_error:.2g}, {cost}", file=sys.stderr)
         best = max(played, key=lambda correction: played[correction].mean)
         gains = played[best].scores - played[math.inf].scores
         error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
@@ -370,7 +384,9 @@ class Lookahead(Actor):
     def _state_values(self, observations: Observations) -> FloatArray:
         """Return V, or max_a Q, of observations (n,)."""
         values = self._function(observations)
-        return values if values.ndim == 1 else values.max(axis=1)
+        if values.ndim == 1:
+            return values
+        return np.asarray(np.where(self.sim.action_masks(observations), values, -np.inf).max(axis=1))
 
     def _leaf_values(self, observations: Observations, depth: int) -> FloatArray:
         del depth
@@ -418,7 +434,15 @@ def value_function(model: Any, sim: Simulator) -> ActionValues:
     raw = _raw_function(model)
 
     def checked(observations: Observations) -> FloatArray:
-        values = np.asarray(raw(observations), np.float64)
+        try:
+            values = np.asarray(raw(observations), np.float64)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:  # a model is anybody's code
+            raise ArgumentError(
+                "the model cannot value observations of this environment",
+                expected=f"a function of observations (n, {', '.join(map(str, sim.observation_shape))})",
+                got=error,
+                remedy="was it trained in another environment?",
+            ) from error
         count = len(observations)
         if values.shape == (count, 1) and sim.num_actions != 1:
             values = values[:, 0]
@@ -427,6 +451,12 @@ def value_function(model: Any, sim: Simulator) -> ActionValues:
                 "the model does not value observations",
                 expected=f"({count}, {sim.num_actions}) values of actions, or ({count},) of states",
                 got=values.shape,
+            )
+        if not np.isfinite(values).all():
+            raise ArgumentError(
+                "the model's values are not finite numbers",
+                got=values[~np.isfinite(values)][0],
+                remedy="look at its weights: training may have diverged",
             )
         return values
 

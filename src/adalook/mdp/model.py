@@ -408,7 +408,7 @@ class MDP:
 
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else f"{self.rows.num_rows} distinct stochastic rows"
-        return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:g}, {kind})"
+        return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:.15g}, {kind})"
 
 
 def _load_mapped(path: Path, discount: float) -> MDP:

@@ -203,7 +203,7 @@ def _with_horizon(
     from adalook.planning.objectives.finite_horizon import solve_finite_horizon
 
     if not isinstance(mdp, MDP):
-        raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
+        raise _no_model(mdp)
     if checkpoint is not None:
         raise ArgumentError("a finite horizon takes no checkpoint", remedy="it is solved in one pass: leave it out")
     if method is not None or horizon is None:
@@ -520,12 +520,22 @@ def _without_states(iteration: Iteration) -> Iteration:
     return replace(iteration, values=None, policy=None, depth=None)
 
 
+def _no_model(given: Any) -> ModelError:
+    """Return the error about something that is given for a model."""
+    remedy = ""
+    if isinstance(given, str):
+        remedy = "read a file with al.MDP.load, a table of Gymnasium's with al.MDP.from_gymnasium(gymnasium.make(…))"
+    elif hasattr(given, "reset") and hasattr(given, "step"):
+        remedy = "al.solve(al.MDP.from_gymnasium(env, discount=0.99)) solves environments that have a transition table"
+    return ModelError("solve got no model", expected="an al.MDP", got=type(given).__name__, remedy=remedy)
+
+
 def _check_arguments(
     mdp: Any, method: Any, tolerance: Any, max_iterations: Any, max_seconds: Any, on_iteration: Any
 ) -> None:
     """Raise an error that names the first argument that is wrong."""
     if not isinstance(mdp, MDP):
-        raise ModelError("solve got no model", expected="an al.MDP", got=type(mdp).__name__)
+        raise _no_model(mdp)
     if not isinstance(method, Method):
         raise ArgumentError("solve got no method", expected="a method object, such as al.HPI(3)", got=shown(method))
     method.check(mdp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -74,6 +75,19 @@ def named_actions(mdp: MDP, policy: IntArray) -> np.ndarray:
     return np.array(mdp.action_names, dtype=object)[policy] if mdp.action_names else policy
 
 
+def value_text(value: float, values: np.ndarray) -> str:
+    """Return a value in six digits, or in as many as it takes to tell `values` apart where they lie close together.
+
+    >>> value_text(1 / 3, np.array([0.0, 1.0])), value_text(12555339.3525, np.array([12555339.3525, 12555343.759]))
+    ('0.333333', '12555339.353')
+    """
+    spread, largest = float(np.ptp(values)), float(np.abs(values).max())
+    digits = 6
+    if 0.0 < spread < largest < math.inf:
+        digits = min(15, max(digits, math.ceil(math.log10(largest / spread)) + 4))
+    return f"{value:.{digits}g}"
+
+
 def policy_rows(mdp: MDP, policy: IntArray, values: np.ndarray) -> Iterator[tuple[str, str, str]]:
     """Yield (state, action, value) as text: every state of a small model, both ends of a large one with … between."""
     n = mdp.num_states
@@ -82,7 +96,7 @@ def policy_rows(mdp: MDP, policy: IntArray, values: np.ndarray) -> Iterator[tupl
         if state is None:
             yield "…", f"({n - 2 * ENDS:,} more)", "…"
         else:
-            yield mdp.state_label(state), mdp.action_label(int(policy[state])), f"{values[state]:.6g}"
+            yield mdp.state_label(state), mdp.action_label(int(policy[state])), value_text(values[state], values)
 
 
 def policy_text(mdp: MDP, policy: IntArray, values: np.ndarray) -> str:
@@ -106,7 +120,9 @@ def policy_text(mdp: MDP, policy: IntArray, values: np.ndarray) -> str:
 def policy_html(solution: Solution) -> str:
     """Return a solution as HTML for notebooks: a headline and the policy."""
     mdp = solution.mdp
-    head = f"<p><b>{escape(solution.method)}</b>: {escape(solution.status.value)}, {escape(solution.message)}</p>"
+    loss = f"policy_loss ≤ {solution.policy_loss:.2g}{'' if solution.certified else ', tolerance not certified'}"
+    told = ", ".join(escape(text) for text in (solution.status.value, solution.message, loss))
+    head = f"<p><b>{escape(solution.method)}</b>: {told}</p>"
     drawn = picture(mdp, solution.policy)
     if drawn:
         return f'{head}<pre style="line-height:1.1">{escape(drawn)}</pre>'

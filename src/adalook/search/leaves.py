@@ -37,7 +37,18 @@ def leaf_values(nodes: Nodes, value_fn: ValueFunction, depth: int) -> FloatArray
         wanted = rows[np.argsort(first)]
         batch = nodes.observations[wanted]
     by_row = np.empty(len(nodes.observations))
-    by_row[wanted] = checked_values(value_fn(batch, depth), len(batch))
+    try:
+        found = value_fn(batch, depth)
+    except TypeError as error:
+        if "positional argument" not in str(error):
+            raise
+        raise ArgumentError(
+            "the value function takes other arguments",
+            expected="value_fn(observations, depth): (n, *observation_shape) and an int",
+            got=error,
+            remedy="add the argument depth, even if it is not used",
+        ) from error
+    by_row[wanted] = checked_values(found, len(batch))
     values[alive] = by_row[shown]
     return values
 

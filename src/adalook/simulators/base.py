@@ -99,6 +99,8 @@ class Simulator(ABC):
     chosen by a search: see `action_masks`."""
     lists_outcomes: bool = False
     """Whether `outcomes` lists all successors, so that expectations are exact."""
+    discount: float | None = None
+    """The problem's own discount factor, where it has one, as an `al.MDP` does."""
 
     _made_with: tuple[tuple[Any, ...], dict[str, Any]]
     _scratch: Simulator | None = None
@@ -112,6 +114,12 @@ class Simulator(ABC):
         self = super().__new__(cls)
         self._made_with = (args, kwargs)
         return self
+
+    def __repr__(self) -> str:
+        args, _ = self._made_with
+        chance = "stochastic" if self.stochastic else "deterministic"
+        about = f"{self.num_actions} actions, observations {self.observation_shape}, {chance}"
+        return f"{type(self).__name__}({', '.join([*map(repr, args), about])})"
 
     @abstractmethod
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:

@@ -120,13 +120,19 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
         return make_simulator(_made_by(env), **options)
     factory = _factory_for_id(env) if isinstance(env, str) else _factory_for_object(env)
     try:
-        return factory(env, **options)
+        inspect.signature(factory).bind(env, **options)
     except TypeError as error:
-        if "unexpected keyword argument" not in str(error) and "multiple values" not in str(error):
-            raise
         raise ArgumentError(
-            f"{getattr(factory, '__name__', factory)} does not take these options", got=error
+            f"{getattr(factory, '__name__', factory)} does not take these options",
+            expected=", ".join(list(inspect.signature(factory).parameters)[1:]) or "none",
+            got=", ".join(options),
         ) from error
+    except ValueError:
+        pass  # a builtin that does not say what it takes
+    made = factory(env, **options)
+    if not isinstance(made, Simulator):
+        raise ArgumentError(f"what makes {env} returned no simulator", expected="an al.Simulator", got=shown(made))
+    return made
 
 
 def live_simulator(env: Any) -> Simulator:
@@ -263,7 +269,7 @@ def _factory_for_object(env: Any) -> Callable[..., Simulator]:
         from adalook.simulators.tabular import TabularSimulator
 
         return TabularSimulator
-    if callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
+    if not isinstance(env, type) and callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
         from adalook.simulators.gym.simulator import GymSimulator
 
         return GymSimulator
@@ -271,6 +277,7 @@ def _factory_for_object(env: Any) -> Callable[..., Simulator]:
         "there is no simulator for this",
         expected="an id, an al.MDP or a Gymnasium environment",
         got=type(env).__name__,
+        remedy=f"{env.__name__} is a class: make one, {env.__name__}()" if isinstance(env, type) else "",
     )
 
 
@@ -285,7 +292,9 @@ def _factory_for_id(name: str) -> Callable[..., Simulator]:
 
     known = known_ids()
     if name not in known and ":" not in name:  # "module:id" registers itself when it is made
-        raise ArgumentError(f"there is no environment called '{name}'", expected=_suggestion(name, known))
+        near = suggested_names(name)
+        expected = f"{near}?" if near else "an id such as ALE/Breakout-v5 or CartPole-v1"
+        raise ArgumentError(f"there is no environment called '{name}'", expected=expected)
     return GymSimulator
 
 
@@ -297,20 +306,20 @@ def _load(entry_point: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _suggestion(name: str, gymnasium_ids: list[str]) -> str:
-    """Return ids that `name` may have been meant for."""
+def suggested_names(name: str) -> str:
+    """Return the names of problems that `name` may have been meant for; empty if none is near."""
     from adalook.mdp import zoo
 
     if models := difflib.get_close_matches(name.lower(), zoo.__all__, n=1, cutoff=0.75):
         return f"zoo:{models[0]}"
-    ids = sorted(gymnasium_ids, key=lambda known: "/" in known)
+    ids = sorted(_gymnasium_ids(), key=lambda known: "/" in known)
     for family in FAMILIES.values():
         ids.extend(_load(family.list_ids)())
     by_title: dict[str, list[str]] = {}
     for known in ids:
         by_title.setdefault(_title(known), []).append(known)
     near = difflib.get_close_matches(_title(name), by_title, n=1)
-    return f"{', '.join(by_title[near[0]][:3])}?" if near else "an id such as ALE/Breakout-v5 or CartPole-v1"
+    return ", ".join(by_title[near[0]][:3]) if near else ""
 
 
 def _title(name: str) -> str:

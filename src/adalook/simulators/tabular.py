@@ -65,7 +65,7 @@ class TabularSimulator(Simulator):
             start = integer(min=0, max=mdp.num_states - 1).validate("start", start)
         if max_episode_steps is not None:
             max_episode_steps = integer(min=1).validate("max_episode_steps", max_episode_steps)
-        self.num_actions = mdp.num_actions
+        self.num_actions, self.discount = mdp.num_actions, mdp.discount
         self.num_states = mdp.num_states
         self.action_names = mdp.action_names
         self.stochastic, self.lists_outcomes = not mdp.deterministic, True

@@ -160,8 +160,9 @@ class Agent(ABC):
         )
 
     def prepare(self) -> None:
-        """Make all that training needs, so that what cannot be is refused before a run is begun."""
+        """Make all that a run needs, so that what cannot be is refused before one is begun."""
         _ = self.trainer
+        self.make_envs(1).state()  # what checkpoints hold of an environment
 
     def _executor(self) -> ThreadPoolExecutor | None:
         """Return a thread that learns while this one acts; None if the config does not ask for overlap.
@@ -194,8 +195,8 @@ class Agent(ABC):
 
     def learn(
         self,
-        *,
         steps: int | None = None,
+        *,
         seconds: float | None = None,
         callbacks: Iterable[Callback] = (),
         progress: bool = True,
@@ -447,14 +448,27 @@ class Agent(ABC):
         if run_config["agent"] != cls.kind:
             raise ArgumentError(f"{directory} holds another agent", expected=cls.kind, got=run_config["agent"])
         agent = cls.from_run_config(run_config, env, engine)
+        try:
+            agent._restore_from(directory, policy)
+        except ArgumentError as error:
+            if env is None:
+                raise
+            raise ArgumentError(
+                f"the agent in {directory} does not fit this environment",
+                expected=f"one like {run_config['env'] or 'that of its training'}",
+                got=f"{problem_name(env) or type(env).__name__}: {error}",
+            ) from error
+        return agent
+
+    def _restore_from(self, directory: Path, policy: dict[str, Any] | None) -> None:
+        """Go on from a run's newest checkpoint, or act by the policy of an export."""
         if policy is not None:
-            agent.restore(Checkpoint(0, {"policy": policy}, directory))
-            return agent
+            self.restore(Checkpoint(0, {"policy": policy}, directory))
+            return
         newest = load_newest(directory)
         if newest is None:
             raise FileError(f"{directory} has no checkpoint yet", remedy="train for longer, or look at another run")
-        agent.restore(newest)
-        return agent
+        self.restore(newest)
 
 
 def read_run_or_export(directory: Path) -> tuple[RunConfig, dict[str, Any] | None]:
@@ -501,6 +515,12 @@ def checked_config(
     if inspect.isclass(env):
         raise ArgumentError(
             f"{env.__name__} is a class", expected="an environment", remedy=f"make one: {env.__name__}()"
+        )
+    if isinstance(env, str) and env.endswith("Policy") and isinstance(config, str):
+        raise ArgumentError(
+            "agents here take no policy",
+            got=f"{env}, {config}",
+            remedy=f"the environment comes first: al.DQN({config!r})",
         )
     if config is None:
         return config_for(env, agent).with_settings(**settings)
@@ -570,7 +590,13 @@ def _as_numbers(observation: Any) -> np.ndarray[Any, Any]:
     except ValueError:  # rows of unequal length
         array = np.empty(0, object)
     if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.isfinite(array).all()):
-        raise ArgumentError("this observation does not fit", expected="finite numbers", got=shown(observation))
+        unpack = isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict)
+        raise ArgumentError(
+            "this observation does not fit",
+            expected="finite numbers, or a simulator",
+            got=shown(observation),
+            remedy="unpack what reset returns: observation, info = env.reset()" if unpack else "",
+        )
     return array
 
 

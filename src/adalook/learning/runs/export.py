@@ -18,7 +18,7 @@ import numpy as np
 
 from adalook import __version__
 from adalook.errors import ArgumentError, FileError
-from adalook.learning.runs.directory import RunConfig
+from adalook.learning.runs.directory import CONFIG_FILE, RunConfig
 from adalook.storage.documents import parse_json
 from adalook.storage.files import atomic_write, file_error, make_directory, read_file
 
@@ -51,6 +51,8 @@ def write_exported_agent(
         json.dumps(about, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError("the card cannot hold this", expected="what JSON can hold", got=error) from None
+    if (directory / CONFIG_FILE).exists():
+        raise FileError(f"{directory} holds a run, which an export would hide", remedy="choose another directory")
     make_directory(directory)
     tensors: dict[str, np.ndarray[Any, Any]] = {}
     thinned = policy | ({"recorded": _thinned(policy["recorded"], run_config)} if "recorded" in policy else {})

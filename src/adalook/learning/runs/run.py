@@ -80,7 +80,7 @@ def start_run(directory: Path, agent: Agent) -> None:
         raise FileError(
             f"{directory} holds a run already", remedy=f"go on with --resume {directory}, or choose another directory"
         )
-    agent.prepare()  # a replay buffer or a prior that cannot be is refused before anything is written
+    agent.prepare()  # a replay buffer, a prior or a checkpoint that cannot be is refused before anything is written
     with RunDirectory(directory):
         write_run_config(directory, agent.run_config())
 

@@ -94,7 +94,16 @@ def read_states(
         here = None if mask is None else mask(batch)
         if here is not None:
             masks.append(here)
-        answer = fn(batch)
+        try:
+            answer = fn(batch)
+        except TypeError as error:
+            if "positional argument" not in str(error):
+                raise
+            raise ModelError(
+                "fn takes other arguments",
+                expected=f"fn(states) of a batch of states (B,), which returns {kinds}",
+                got=error,
+            ) from error
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise ModelError("fn returned something else", expected=f"a tuple {kinds}", got=type(answer).__name__)
         if first > start and (len(answer) == 2) != (codes is not None):

@@ -20,6 +20,14 @@ CLIFF_MOVES: tuple[Cell, ...] = ((-1, 0), (0, 1), (1, 0), (0, -1))
 
 def from_gymnasium(env: Any, discount: float) -> MDP:
     """Build the model of `MDP.from_gymnasium`."""
+    if isinstance(env, str | type):
+        made = f"gymnasium.make({env!r})" if isinstance(env, str) else f"{env.__name__}()"
+        raise ModelError(
+            "from_gymnasium got no environment",
+            expected="one that is made already",
+            got=env if isinstance(env, str) else f"the class {env.__name__}",
+            remedy=f"pass {made}",
+        )
     inner = getattr(env, "unwrapped", env)
     table = getattr(inner, "P", None)
     if not isinstance(table, dict) or not table:

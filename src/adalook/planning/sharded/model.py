@@ -125,7 +125,7 @@ class ShardedMDP:
     def __repr__(self) -> str:
         return (
             f"ShardedMDP({self.num_states:,} states on {self.shards} shards, {self.num_actions} actions, "
-            f"discount {self.discount:g})"
+            f"discount {self.discount:.15g})"
         )
 
     def solve(

@@ -126,6 +126,8 @@ def _title(about: dict[str, Any]) -> str:
         f"{count} iteration{'' if count == 1 else 's'}",
         "no finite bound on the loss" if loss is None else f"certified loss ≤ {loss:.2g}",
     ]
+    if not about["certified"]:
+        parts[-1] += ", tolerance not certified"
     source, states = about["model"]["source"], f"{about['model']['states']:,} states"
     return " · ".join(parts) + "\n" + (f"{source} · {states}" if source else states)
 

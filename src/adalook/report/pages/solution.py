@@ -230,7 +230,8 @@ def _warning(solution: SavedSolution) -> str:
 
 def _headline(about: dict[str, Any]) -> str:
     status = about["status"].lower().replace("_", " ")
-    return f"{about['method']}: {status}, {about['message']}."
+    doubt = "" if about["certified"] else f"; the tolerance of {about['tolerance']:g} is not certified"
+    return f"{about['method']}: {status}, {about['message']}{doubt}."
 
 
 def _summary(about: dict[str, Any]) -> list[tuple[str, str]]:
@@ -240,7 +241,7 @@ def _summary(about: dict[str, Any]) -> list[tuple[str, str]]:
     low_high = " to ".join("not finite" if value is None else f"{value:.6g}" for value in about["value_range"])
     loss = about["policy_loss"]
     rows = [
-        ("model", f"{model['states']:,} states, {model['actions']} actions, discount {model['discount']:g}"),
+        ("model", f"{model['states']:,} states, {model['actions']} actions, discount {model['discount']:.15g}"),
         ("method", about["method"]),
         ("prior", f"{prior['kind']}, for {prior['queries']:,} queries that are not in the charts" if prior else ""),
         ("iterations", f"{about['iterations']:,} that changed the policy, in {_passes(about['passes'])}"),
@@ -288,7 +289,8 @@ def _policy(solution: SavedSolution) -> str:
         + "</tr>"
         for state in shown
     )
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("state", "action", "value", "lower", "upper"))
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("state", "action"))
+    heads += "".join(f'<th scope="col" class="number">{name}</th>' for name in ("value", "lower", "upper"))
     return (
         '<section id="policy"><h2>Policy</h2><div class="scroll"><table>'
         f"<thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div></section>"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.errors import ArgumentError, SimulatorError
+from adalook.errors import SimulatorError
 from adalook.simulators.arguments import checked_action
 from adalook.simulators.base import Simulator, State, Transition
 from adalook.simulators.gym import spaces
@@ -32,31 +32,25 @@ class LiveGymSimulator(Simulator):
 
     def __init__(self, env: Any, **options: Any) -> None:
         self._env = make_env(env, options)
-        self._name = getattr(getattr(self._env, "spec", None), "id", None) or type(self._env.unwrapped).__name__
+        self._name = spaces.checked_spaces(self._env)
         self._first_action, self.num_actions = spaces.action_range(self._name, self._env.action_space)
         self.observation_space = self._env.observation_space
         self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, self.observation_space)
         self._observation: np.ndarray[Any, Any] | None = None
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
+        return spaces.as_array(observation, self.observation_shape, self.observation_dtype, self._name)
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
-        observation, _ = self._env.reset(seed=None if seed is None else checked_seed(seed))
+        observation = spaces.checked_reset(self._env, self._name, None if seed is None else checked_seed(seed))
         self._observation = self._array(observation)
         return self.observe()
 
     def step(self, action: int) -> Transition:
         played = self._first_action + checked_action(action, self.num_actions)
-        observation, reward, terminated, truncated, _ = self._env.step(played)
+        observation, reward, terminated, truncated = spaces.checked_step(self._env.step(played), self._name)
         self._observation = self._array(observation)
-        return Transition(
-            self.observe(),
-            float(reward),
-            float(reward),
-            terminated=bool(terminated),
-            episode_over=bool(terminated or truncated),
-        )
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated or truncated)
 
     def observe(self) -> np.ndarray[Any, Any]:
         if self._observation is None:
@@ -72,7 +66,7 @@ class LiveGymSimulator(Simulator):
             frame = self._env.unwrapped.render()
         except gymnasium_package().error.DependencyNotInstalled:
             return None
-        return None if frame is None else np.asarray(frame, np.uint8)
+        return spaces.as_picture(frame, self._name)
 
     def save(self) -> State:
         raise self._unsaved()
@@ -112,4 +106,4 @@ def make_env(env: Any, options: dict[str, Any]) -> Any:
         return spaces.instance(spec, options)
     if callable(env):
         return env()
-    raise ArgumentError("env is wrong", expected="a Gymnasium environment, id or function", got=type(env).__name__)
+    raise spaces.not_an_environment(env)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.arguments import check_actions, check_states, checked_action
 from adalook.simulators.base import Children, Observations, Outcomes, Simulator, Transition
 from adalook.simulators.gym import spaces, validation
+from adalook.simulators.gym.objects import Classes
 from adalook.simulators.gym.snapshot import (
     AttributeTypes,
     Snapshot,
@@ -40,6 +40,12 @@ from adalook.simulators.gym.snapshot import (
 )
 from adalook.simulators.randomness import RandomStream, checked_seed
 from adalook.storage.serializer import add_digest, check_digest, damaged_error, deserialize, serialize
+
+PACKABLE = (
+    "keep only plain data, arrays and simple objects in the environment's attributes; or play without saving: "
+    "agent.learn(…) without out=, then agent.export(directory)"
+)
+"""What to do about states that cannot be bytes."""
 
 
 class GymState(NamedTuple):
@@ -95,7 +101,7 @@ class GymSimulator(Simulator):
 
     def __init__(self, env: Any, *, observation: Any = None, stochastic: bool | None = None, **options: Any) -> None:
         made, spare = spaces.two_instances(env, options)
-        self._name = getattr(getattr(made, "spec", None), "id", None) or type(made.unwrapped).__name__
+        self._name = spaces.checked_spaces(made)
         self._first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
         self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, made.observation_space)
         self.observation_space = made.observation_space
@@ -108,6 +114,7 @@ class GymSimulator(Simulator):
         self._rendered: Any = None
         self._not_in_key = render_only(self._live)
         self._attribute_types = AttributeTypes(self._live)
+        self._classes = Classes(list(layers_of(self._live)))
         validation.check_functions(self._live if isinstance(env, str) else env, self._name)
         current = None if isinstance(env, str) else read(self._live, self._name)
         draws = validation.check_copies(self, self._live, self._attribute_types, self._name)
@@ -124,14 +131,7 @@ class GymSimulator(Simulator):
         self._was_reset = not isinstance(env, str) and spaces.was_reset(made)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        array = np.array(observation, self.observation_dtype)
-        if array.size != math.prod(self.observation_shape):
-            raise SimulatorError(
-                f"{self._name}: an observation is not as observation_space declares it",
-                expected=self.observation_shape,
-                got=array.shape,
-            )
-        return array.reshape(self.observation_shape)
+        return spaces.as_array(observation, self.observation_shape, self.observation_dtype, self._name)
 
     def _shown(self) -> np.ndarray[Any, Any]:
         """Return the observation of the live env, or raise if there is none."""
@@ -162,6 +162,8 @@ class GymSimulator(Simulator):
         True
         """
         inner, _ = spaces.without_time_limit(env)
+        if not spaces.was_reset(env):
+            raise SimulatorError(f"{self._name} has not begun an episode", remedy="reset first: env.reset(seed=0)")
         theirs, ours = ([type(layer).__name__ for layer in layers_of(each)] for each in (inner, self._live))
         if theirs != ours:
             raise ArgumentError(
@@ -177,15 +179,7 @@ class GymSimulator(Simulator):
         if seed is not None:
             self._randomness = None
         self._seed_generators(self._live)
-        answer = self._live.reset(seed=None if seed is None else checked_seed(seed))
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise SimulatorError(
-                f"{self._name}: reset returns something else",
-                expected="(observation, info), as Gymnasium has it",
-                got=type(answer).__name__,
-                remedy="end reset with: return observation, {}",
-            )
-        observation, _ = answer
+        observation = spaces.checked_reset(self._live, self._name, None if seed is None else checked_seed(seed))
         self._observation, self._elapsed = self._array(observation), 0
         return self.observe()
 
@@ -194,13 +188,11 @@ class GymSimulator(Simulator):
             self._shown()
         played = self._first_action + checked_action(action, self.num_actions)
         self._seed_generators(self._live)
-        observation, reward, terminated, truncated, _ = self._live.step(played)
+        observation, reward, terminated, truncated = spaces.checked_step(self._live.step(played), self._name)
         self._observation = self._array(observation)
         self._elapsed += 1
-        episode_over = bool(terminated or truncated or (self._limit is not None and self._elapsed >= self._limit))
-        return Transition(
-            self.observe(), float(reward), float(reward), terminated=bool(terminated), episode_over=episode_over
-        )
+        episode_over = terminated or truncated or (self._limit is not None and self._elapsed >= self._limit)
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=episode_over)
 
     def _seed_generators(self, env: Any) -> None:
         """Seed the generators for the next step, if the live env was restored from a reseeded state."""
@@ -234,7 +226,8 @@ class GymSimulator(Simulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
-            observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
+            answer = self._tree.step(self._first_action + int(action))
+            observation, rewards[i], terminated[i], _ = spaces.checked_step(answer, self._name)
             observations[i] = array = self._array(observation)
             after = None if randomness is None else randomness.next()
             child = GymState(read(self._tree, self._name), array, state.elapsed + 1, after, self._name)
@@ -254,7 +247,7 @@ class GymSimulator(Simulator):
             frame = self._rendered.render()
         except gymnasium_package().error.DependencyNotInstalled:
             return None
-        return None if frame is None else np.asarray(frame, np.uint8)
+        return spaces.as_picture(frame, self._name)
 
     def outcomes(self, states: Sequence[GymState], actions: Sequence[int]) -> Outcomes:
         """List all that `actions[i]` in `states[i]` can lead to, by the environment's own transition table."""
@@ -290,7 +283,9 @@ class GymSimulator(Simulator):
     def key(self, state: GymState) -> bytes:
         """Return all attributes that steps can depend on; one that cannot be packed makes the key unlike any other."""
         try:
-            attributes = serialize(state.snapshot.plain(state.randomness is None, without=self._not_in_key))
+            attributes = serialize(
+                state.snapshot.plain(self._classes, state.randomness is None, without=self._not_in_key)
+            )
         except ArgumentError:
             return b"unique %d %d" % (os.getpid(), next(self._unique))
         # Observations belong to it: wrappers may see what the environment does not keep.
@@ -300,9 +295,9 @@ class GymSimulator(Simulator):
         check_states([state], GymState, self._name)
         randomness = None if state.randomness is None else tuple(state.randomness)
         try:
-            content = serialize((state.snapshot.plain(), state.observation, state.elapsed, randomness))
+            content = serialize((state.snapshot.plain(self._classes), state.observation, state.elapsed, randomness))
         except ArgumentError as error:
-            raise ArgumentError(f"a state of {self._name} cannot be packed", got=error) from error
+            raise ArgumentError(f"a state of {self._name} cannot be packed", got=error, remedy=PACKABLE) from error
         return add_digest(content, self._name)
 
     def unpack(self, data: bytes) -> GymState:
@@ -310,7 +305,7 @@ class GymSimulator(Simulator):
         content = check_digest(data, self._name)
         try:
             attributes, observation, elapsed, randomness = deserialize(content)
-            snapshot = Snapshot.from_plain(attributes)
+            snapshot = Snapshot.from_plain(attributes, self._classes)
             self._attribute_types.check(snapshot)
             if type(observation) is not np.ndarray or observation.dtype != self.observation_dtype:
                 raise ValueError("an observation of another kind")
@@ -318,7 +313,7 @@ class GymSimulator(Simulator):
                 raise ValueError("a number of steps expected")
             stream = None if randomness is None else RandomStream.checked(randomness)
             return GymState(snapshot, self._array(observation), elapsed, stream, self._name)
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise damaged_error(f"state of {self._name}", "what pack made", str(error)) from error
 
     def close(self) -> None:

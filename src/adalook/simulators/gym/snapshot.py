@@ -24,12 +24,18 @@ from adalook.simulators.gym.generators import (
     reseed,
     set_state,
 )
+from adalook.simulators.gym.objects import (
+    Classes,
+    Place,
+    check_attribute_name,
+    flatten,
+    generator_of,
+    layer_of,
+    unflatten,
+)
 from adalook.simulators.randomness import RandomStream
 
 Attributes = dict[str, Any]
-Place = tuple[int, str]
-"""(layer, name) of an attribute; layer 0 is the outermost wrapper."""
-
 NOT_STATE = frozenset(
     {"env", "spec", "_cached_spec", "metadata", "_metadata", "observation_space", "action_space"}
     | {"_observation_space", "_action_space", "render_mode", "P"}
@@ -50,24 +56,6 @@ _RENDER_ONLY = "lastaction"
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, type(None), complex})
 
 
-class _Layer:
-    """A stand-in for the object of some layer, where another attribute refers back to it."""
-
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-
-
-class _Generator(_Layer):
-    """A stand-in for the generator in an attribute of a layer, where other attributes share it."""
-
-    def __init__(self, depth: int, name: str) -> None:
-        super().__init__(depth)
-        self.name = name
-
-
-_layer, _generator = cache(_Layer), cache(_Generator)  # one object for each: they are recognised by identity
-
-
 class Snapshot(NamedTuple):
     """The attributes of an environment and its wrappers, outermost first; never changed."""
 
@@ -78,20 +66,25 @@ class Snapshot(NamedTuple):
     generators: dict[Place, GeneratorState | Place]
     """The state of each generator; or a place, for the same generator as there."""
 
-    def plain(self, with_generators: bool = True, without: Collection[Place] = ()) -> Any:
-        """Return all of it but the places in `without`, as plain data in an order that the names alone decide."""
+    def plain(self, classes: Classes, with_generators: bool = True, without: Collection[Place] = ()) -> Any:
+        """Return all of it but the places in `without`, as plain data in an order that the names alone decide.
+
+        `classes` gets those of the objects in it. Raises `ArgumentError` for what cannot be plain data.
+        """
         layers = tuple(
             {name: layer[name] for name in sorted(layer) if (depth, name) not in without}
             for depth, layer in enumerate(self.layers)
         )
-        others = {place: self.others[place] for place in sorted(self.others)}
+        others = flatten({place: self.others[place] for place in sorted(self.others)}, classes) if self.others else {}
         generators = {place: self.generators[place] for place in sorted(self.generators)} if with_generators else None
         return layers, others, generators
 
     @classmethod
-    def from_plain(cls, plain: Any) -> Snapshot:
-        """Return the snapshot of which `plain` returned this; raise ValueError or TypeError if it did not."""
+    def from_plain(cls, plain: Any, classes: Classes) -> Snapshot:
+        """Return the snapshot of which `plain` returned this; raise ValueError, TypeError or LookupError otherwise."""
         layers, others, generators = plain
+        if not isinstance(others, dict):  # earlier versions wrote plain data alone, as it is
+            others = unflatten(others, classes, len(layers), generators)
         if not all(isinstance(layer, dict) and all(type(name) is str for name in layer) for layer in layers):
             raise ValueError("attributes by name expected")
         if not all(isinstance(places, dict) and all(map(_is_place, places)) for places in (others, generators)):
@@ -172,7 +165,7 @@ def read(env: Any, name: str) -> Snapshot:
     stand_ins: dict[int, Any] = {}
     for depth, layer in enumerate(layers_of(env)):
         values: Attributes = {}
-        stand_ins[id(layer)] = _layer(depth)
+        stand_ins[id(layer)] = layer_of(depth)
         for key, value in vars(layer).items():
             kind = type(value)
             if key in NOT_STATE and not _is_state(layer, key, value):
@@ -182,7 +175,7 @@ def read(env: Any, name: str) -> Snapshot:
             elif kind is np.ndarray and value.dtype != object:
                 values[key] = value.copy()
             elif isinstance(value, SOURCES) and has_plain_state(value):
-                owner = stand_ins.setdefault(id(value), _generator(depth, key))
+                owner = stand_ins.setdefault(id(value), generator_of(depth, key))
                 same = (owner.depth, owner.name)
                 generators[depth, key] = get_state(value) if same == (depth, key) else same
             else:
@@ -241,8 +234,8 @@ def _write_generators(layers: list[Any], snapshot: Snapshot) -> list[Any]:
 
 def _write_others(layers: list[Any], snapshot: Snapshot) -> list[Any]:
     """Copy what is neither immutable, array nor generator into place, and return the generators within."""
-    memo: dict[int, Any] = {id(_layer(depth)): layer for depth, layer in enumerate(layers)}
-    memo |= {id(_generator(depth, key)): vars(layers[depth])[key] for depth, key in snapshot.generators}
+    memo: dict[int, Any] = {id(layer_of(depth)): layer for depth, layer in enumerate(layers)}
+    memo |= {id(generator_of(depth, key)): vars(layers[depth])[key] for depth, key in snapshot.generators}
     known = set(memo)
     ordered = {place: snapshot.others[place] for place in sorted(snapshot.others)}
     for (depth, key), value in copy.deepcopy(ordered, memo).items():
@@ -307,8 +300,6 @@ def _all(snapshot: Snapshot) -> dict[Place, Any]:
 
 def _check_new_name(layer: Any, name: str) -> None:
     """Raise ValueError if an attribute of this name could change how the environment works."""
-    inherited = getattr(type(layer), name, None)
-    if not name.isidentifier() or name.startswith("__") or callable(inherited) or hasattr(type(inherited), "__get__"):
-        raise ValueError(f"the environment has no attribute {name!r}")
+    check_attribute_name(type(layer), name)
     if name in NOT_STATE and name not in ("env", "P"):
         raise ValueError(f"attribute {name!r} never changes")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 
-from adalook.errors import ArgumentError, SimulatorError
+from adalook.errors import ArgumentError, SimulatorError, shown
 from adalook.simulators.gym.snapshot import REPLAY_IT, gymnasium_package
 
 _PASSIVE_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
@@ -28,9 +29,111 @@ def instance(env: Any, options: dict[str, Any]) -> Any:
         try:
             return gymnasium_package().make(env, **options)
         except Exception as error:  # environments are anybody's code
-            reason = str(error).strip().partition("\n")[0]
-            name = getattr(env, "id", env)
-            raise ArgumentError(f"{name} cannot be made", got=f"{type(error).__name__}: {reason}") from error
+            raise cannot_be_made(getattr(env, "id", env), error, options) from error
+
+
+def cannot_be_made(name: str, error: Exception, options: dict[str, Any]) -> ArgumentError:
+    """Return the error about an environment whose maker raised one."""
+    wrong = [key for key, value in options.items() if isinstance(error, KeyError) and error.args == (value,)]
+    if wrong:  # such as map_name=9x9
+        return ArgumentError(f"{name} cannot be made: it knows no such {wrong[0]}", got=repr(options[wrong[0]]))
+    reason = str(error).strip().partition("\n")[0]
+    return ArgumentError(f"{name} cannot be made", got=f"{type(error).__name__}: {reason}")
+
+
+def not_an_environment(env: Any) -> ArgumentError:
+    """Return the error about something that is given for an environment."""
+    remedy = ""
+    if isinstance(env, type):
+        remedy = f"{env.__name__} is a class: make one, {env.__name__}()"
+    elif hasattr(env, "num_envs"):
+        remedy = "pass one environment, as gymnasium.make makes it: agents play several copies of it (num_envs=…)"
+    return ArgumentError(
+        "env is wrong", expected="a Gymnasium environment or id", got=type(env).__name__, remedy=remedy
+    )
+
+
+def checked_spaces(env: Any) -> str:
+    """Return the name of an environment that has both spaces; raise `ArgumentError` for one that lacks them."""
+    name = str(getattr(getattr(env, "spec", None), "id", None) or type(env.unwrapped).__name__)
+    for space in ("action_space", "observation_space"):
+        if getattr(env, space, None) is None:
+            raise ArgumentError(
+                f"{name} has no {space}",
+                expected="a space of Gymnasium, set in the class or in __init__",
+                remedy=f"set self.{space} = gymnasium.spaces.…",
+            )
+    return name
+
+
+def checked_reset(env: Any, name: str, seed: int | None) -> Any:
+    """Reset an environment and return what it observes; raise `ArgumentError` if it is not as Gymnasium has it."""
+    try:
+        answer = env.reset(seed=seed)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        raise ArgumentError(
+            f"{name}: reset does not take a seed",
+            got=error,
+            remedy="write it as def reset(self, *, seed=None, options=None)",
+        ) from error
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise ArgumentError(
+            f"{name}: reset returns something else",
+            expected="(observation, info), as Gymnasium has it",
+            got=type(answer).__name__,
+            remedy="end reset with: return observation, {}",
+        )
+    return answer[0]
+
+
+def checked_step(answer: Any, name: str) -> tuple[Any, float, bool, bool]:
+    """Return what a step returned, without its info; raise `ArgumentError` if it is not as Gymnasium has it."""
+    if not isinstance(answer, tuple) or len(answer) != 5:
+        raise ArgumentError(
+            f"{name}: step returns something else",
+            expected="(observation, reward, terminated, truncated, info), as Gymnasium has it",
+            got=f"{len(answer)} values" if isinstance(answer, tuple) else type(answer).__name__,
+            remedy="end step with: return observation, reward, terminated, truncated, {}",
+        )
+    observation, reward, terminated, truncated, _ = answer
+    if not isinstance(reward, float | int | np.number | np.bool_) or not math.isfinite(reward):
+        raise ArgumentError(
+            f"{name}: a reward is wrong", expected="a finite number", got=shown(reward), remedy="return float(reward)"
+        )
+    return observation, float(reward), bool(terminated), bool(truncated)
+
+
+def as_array(observation: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> np.ndarray[Any, Any]:
+    """Return an observation as an array of the space's shape; raise `ArgumentError` if it is another, or NaN."""
+    try:
+        array = np.array(observation, dtype)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.size != math.prod(shape):
+        raise ArgumentError(
+            f"{name}: an observation is not as observation_space declares it",
+            expected=f"{dtype} {shape}",
+            got=array.shape if array.size else shown(observation),
+        )
+    if dtype.kind == "f" and np.isnan(array).any():
+        raise ArgumentError(f"{name}: an observation is not a number", got=shown(observation))
+    return array.reshape(shape)
+
+
+def as_picture(frame: Any, name: str) -> np.ndarray[Any, Any] | None:
+    """Return what an environment rendered as (height, width, 3) uint8; None if that is nothing."""
+    if frame is None:
+        return None
+    picture = np.asarray(frame)
+    if picture.ndim != 3 or picture.shape[2] not in (3, 4) or picture.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"{name}: render returns no picture",
+            expected='an array (height, width, 3) of 0 to 255, for render_mode "rgb_array"',
+            got=shown(frame, 60) if picture.dtype == object or picture.ndim < 2 else picture.shape,
+        )
+    return picture[:, :, :3].astype(np.uint8, copy=False)
 
 
 def two_instances(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -41,7 +144,7 @@ def two_instances(env: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         if isinstance(env, str):
             return instance(env, options), instance(env, options)
         if not isinstance(env, gymnasium.Env):
-            raise ArgumentError("env is wrong", expected="a Gymnasium environment or id", got=type(env).__name__)
+            raise not_an_environment(env)
         if options:
             raise ArgumentError("an environment that is made already takes no options", got=", ".join(options))
         try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adalook.errors import SimulatorError
+from adalook.errors import AdalookError, SimulatorError
 from adalook.simulators.checker.object_graph import generator_state, global_states, moved, reachable
 from adalook.simulators.gym.generators import SOURCES
 from adalook.simulators.gym.snapshot import NOT_STATE, REPLAY_IT, AttributeTypes, Snapshot, gymnasium_package, layers_of
@@ -87,7 +87,10 @@ def check_copies(sim: GymSimulator, live: Any, types: AttributeTypes, name: str)
             first = _child(sim, state, action)
             _take_detour(sim, state, rng)
             again = _child(sim, state, action)
+        except AdalookError:
+            raise
         except Exception as error:  # whatever half of a state does to anybody's code
+            _live_step(sim, action)  # an error of its own is the environment's to tell
             raise _loses_state(live, name, f"{type(error).__name__}: {error}") from error
         before = generators_of(live)
         once = _live_step(sim, action)
@@ -154,7 +157,8 @@ def _loses_state(live: Any, name: str, symptom: str | None = None) -> SimulatorE
     return SimulatorError(
         f"{name} cannot be simulated: a copy of its state does not go on as the original does",
         got=symptom,
-        remedy=f"it keeps state that copying loses{_suspects(live)}; {REPLAY_IT}",
+        remedy=f"it keeps state that copying loses{_suspects(live)}, or its steps depend on something outside, "
+        f"such as the clock; {REPLAY_IT}",
     )
 
 
