@@ -12,7 +12,17 @@ from typing import Any
 from benchmarks.results import ROOT, machine, write_results
 from benchmarks.torture.outcome import Row, Scale
 
-AREAS = ("certificates", "files", "directories", "inputs", "workers", "environments", "processes", "kills")
+AREAS = (
+    "certificates",
+    "files",
+    "directories",
+    "inputs",
+    "simulators",
+    "workers",
+    "environments",
+    "processes",
+    "kills",
+)
 INTRODUCTION = """# Torture
 
 adalook under damage, malice and bad luck: `make torture` (a slice of it is part of `make test`). Every row says how

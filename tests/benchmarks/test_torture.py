@@ -7,7 +7,7 @@ import pytest
 from benchmarks.torture.outcome import FOREIGN, HANG, REFUSED, Row, Scale, attempt
 from benchmarks.torture.run import _plain, page
 
-SLICE = {"certificates": 0.002, "files": 0.001, "directories": 0.01, "inputs": 0.001}
+SLICE = {"certificates": 0.002, "files": 0.001, "directories": 0.01, "inputs": 0.001, "simulators": 0.02}
 
 
 @pytest.mark.parametrize("area", SLICE)

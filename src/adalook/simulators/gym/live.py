@@ -39,24 +39,18 @@ class LiveGymSimulator(Simulator):
         self._observation: np.ndarray[Any, Any] | None = None
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        return np.array(observation, self.observation_dtype).reshape(self.observation_shape)
+        return spaces.observation_array(self._name, observation, self.observation_shape, self.observation_dtype)
 
     def reset(self, seed: int | None = None) -> np.ndarray[Any, Any]:
-        observation, _ = self._env.reset(seed=None if seed is None else checked_seed(seed))
-        self._observation = self._array(observation)
+        answer = self._env.reset(seed=None if seed is None else checked_seed(seed))
+        self._observation = self._array(spaces.reset_answer(self._name, answer))
         return self.observe()
 
     def step(self, action: int) -> Transition:
         played = self._first_action + checked_action(action, self.num_actions)
-        observation, reward, terminated, truncated, _ = self._env.step(played)
+        observation, reward, terminated, truncated = spaces.step_answer(self._name, self._env.step(played))
         self._observation = self._array(observation)
-        return Transition(
-            self.observe(),
-            float(reward),
-            float(reward),
-            terminated=bool(terminated),
-            episode_over=bool(terminated or truncated),
-        )
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated or truncated)
 
     def observe(self) -> np.ndarray[Any, Any]:
         if self._observation is None:

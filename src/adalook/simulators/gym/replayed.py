@@ -123,7 +123,8 @@ class ReplayedGymSimulator(LiveGymSimulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             self._go_to(state)
             _seed_generator(self._tree, state.randomness)
-            observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
+            answer = spaces.step_answer(self._name, self._tree.step(self._first_action + int(action)))
+            observation, rewards[i], terminated[i], _ = answer
             steps = (*state.steps, ReplayedStep(int(action), state.randomness))
             self._tree_at = (state.start, steps)
             observations[i] = array = self._array(observation)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -124,14 +123,7 @@ class GymSimulator(Simulator):
         self._was_reset = not isinstance(env, str) and spaces.was_reset(made)
 
     def _array(self, observation: Any) -> np.ndarray[Any, Any]:
-        array = np.array(observation, self.observation_dtype)
-        if array.size != math.prod(self.observation_shape):
-            raise SimulatorError(
-                f"{self._name}: an observation is not as observation_space declares it",
-                expected=self.observation_shape,
-                got=array.shape,
-            )
-        return array.reshape(self.observation_shape)
+        return spaces.observation_array(self._name, observation, self.observation_shape, self.observation_dtype)
 
     def _shown(self) -> np.ndarray[Any, Any]:
         """Return the observation of the live env, or raise if there is none."""
@@ -178,14 +170,7 @@ class GymSimulator(Simulator):
             self._randomness = None
         self._seed_generators(self._live)
         answer = self._live.reset(seed=None if seed is None else checked_seed(seed))
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise SimulatorError(
-                f"{self._name}: reset returns something else",
-                expected="(observation, info), as Gymnasium has it",
-                got=type(answer).__name__,
-                remedy="end reset with: return observation, {}",
-            )
-        observation, _ = answer
+        observation = spaces.reset_answer(self._name, answer)
         self._observation, self._elapsed = self._array(observation), 0
         return self.observe()
 
@@ -194,13 +179,11 @@ class GymSimulator(Simulator):
             self._shown()
         played = self._first_action + checked_action(action, self.num_actions)
         self._seed_generators(self._live)
-        observation, reward, terminated, truncated, _ = self._live.step(played)
+        observation, reward, terminated, truncated = spaces.step_answer(self._name, self._live.step(played))
         self._observation = self._array(observation)
         self._elapsed += 1
-        episode_over = bool(terminated or truncated or (self._limit is not None and self._elapsed >= self._limit))
-        return Transition(
-            self.observe(), float(reward), float(reward), terminated=bool(terminated), episode_over=episode_over
-        )
+        over = terminated or truncated or (self._limit is not None and self._elapsed >= self._limit)
+        return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=over)
 
     def _seed_generators(self, env: Any) -> None:
         """Seed the generators for the next step, if the live env was restored from a reseeded state."""
@@ -234,7 +217,8 @@ class GymSimulator(Simulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
-            observation, rewards[i], terminated[i], _, _ = self._tree.step(self._first_action + int(action))
+            answer = spaces.step_answer(self._name, self._tree.step(self._first_action + int(action)))
+            observation, rewards[i], terminated[i], _ = answer
             observations[i] = array = self._array(observation)
             after = None if randomness is None else randomness.next()
             child = GymState(read(self._tree, self._name), array, state.elapsed + 1, after, self._name)

@@ -1,14 +1,15 @@
-"""Gymnasium environments taken apart: instances, the time limit, actions and observations as arrays."""
+"""Gymnasium environments taken apart: instances, the time limit, actions, answers as arrays and numbers."""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from adalook.errors import ArgumentError, SimulatorError
+from adalook.errors import ArgumentError, SimulatorError, shown
+from adalook.simulators.arguments import is_reward
 from adalook.simulators.gym.snapshot import REPLAY_IT, gymnasium_package
 
 _PASSIVE_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
@@ -111,3 +112,84 @@ def observation_format(name: str, space: Any) -> tuple[tuple[int, ...], np.dtype
         got=space,
         remedy="wrap it in gymnasium.wrappers.FlattenObservation",
     )
+
+
+class StepAnswer(NamedTuple):
+    """The answer of an environment to an action, without its info."""
+
+    observation: Any
+    """As it came: see `observation_array`."""
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+def step_answer(name: str, answer: Any) -> StepAnswer:
+    """Return what an environment's `step` answered, or raise `SimulatorError` that says what is wrong with it."""
+    if not isinstance(answer, tuple) or len(answer) != 5:
+        raise SimulatorError(
+            f"{name}: step returns something else",
+            expected="(observation, reward, terminated, truncated, info), as Gymnasium has it",
+            got=f"a tuple of {len(answer)}" if isinstance(answer, tuple) else type(answer).__name__,
+            remedy="end step with: return observation, reward, terminated, False, {}",
+        )
+    observation, reward, terminated, truncated, _ = answer
+    if type(reward) is not float:
+        reward = _scalar(reward)
+    if not is_reward(reward):
+        raise SimulatorError(f"{name}: step returns a wrong reward", expected="a finite number", got=shown(answer[1]))
+    return StepAnswer(
+        observation, float(reward), _flag(name, "terminated", terminated), _flag(name, "truncated", truncated)
+    )
+
+
+def reset_answer(name: str, answer: Any) -> Any:
+    """Return the observation that an environment's `reset` answered, or raise `SimulatorError`."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise SimulatorError(
+            f"{name}: reset returns something else",
+            expected="(observation, info), as Gymnasium has it",
+            got=type(answer).__name__,
+            remedy="end reset with: return observation, {}",
+        )
+    return answer[0]
+
+
+def observation_array(
+    name: str, observation: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Return an observation as an array of the declared shape and dtype, or raise `SimulatorError` if it is none."""
+    try:
+        given = np.asarray(observation)
+    except (ValueError, TypeError, OverflowError):
+        given = np.empty(0, object)
+    if given.size != np.prod(shape, dtype=int) or given.dtype.kind not in "biuf" or np.ma.isMaskedArray(observation):
+        raise SimulatorError(
+            f"{name}: an observation is not as observation_space declares it",
+            expected=f"numbers {shape} {dtype}",
+            got=shown(observation) if given.dtype.kind not in "biuf" else f"{given.shape} {given.dtype}",
+        )
+    array = given.astype(dtype).reshape(shape)
+    if given.dtype != dtype and dtype.kind in "biu" and not (array == given.reshape(shape)).all():
+        raise SimulatorError(
+            f"{name}: an observation does not fit observation_space",
+            expected=f"values of {dtype}",
+            got=shown(observation),
+        )
+    return array
+
+
+def _scalar(value: Any) -> Any:
+    """Return the one number in an array, anything else as it is."""
+    single = isinstance(value, np.ndarray) and value.size == 1 and not np.ma.isMaskedArray(value)
+    return value.item() if single else value
+
+
+def _flag(name: str, what: str, value: Any) -> bool:
+    """Return a flag as a bool: 0 and 1 will do, None will not."""
+    if type(value) is bool:
+        return value
+    scalar = _scalar(value)
+    if not isinstance(scalar, bool | np.bool_ | int | np.integer) or scalar not in (0, 1):
+        raise SimulatorError(f"{name}: step returns a wrong {what}", expected="True or False", got=shown(value))
+    return bool(scalar)
