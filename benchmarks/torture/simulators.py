@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -184,7 +184,8 @@ def _environments(scale: Scale, rng: np.random.Generator) -> Row:
     return row
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Step simulators whose answers are wrong."""
     rng = np.random.default_rng([scale.seed, 7])
-    return [_simulators(scale, rng), _environments(scale, rng)]
+    yield _simulators(scale, rng)
+    yield _environments(scale, rng)
