@@ -324,7 +324,7 @@ AGENTS: dict[str, Mistake] = {
     "an environment without spaces": (lambda: al.make_simulator(NoSpaces()), "set self.action_space"),
     "a reward that is not a number": (lambda: al.make_simulator(Rewards(float("nan"))), "finite number, got nan"),
     "no reward": (lambda: al.DQN(Rewards(None)), "finite number, got None"),
-    "a reward in an array": (lambda: al.make_simulator(Rewards(np.array([1.0]))), "return float\\(reward\\)"),
+    "two rewards in an array": (lambda: al.make_simulator(Rewards(np.array([1.0, 2.0]))), "return float\\(reward\\)"),
     "observations that are not numbers": (lambda: al.make_simulator(Rewards(0.0, np.nan)), "not a number"),
     "randomness of everybody": (lambda: al.make_simulator(Draws()), "self.np_random"),
     "a picture that is none": (lambda: al.make_simulator(Rendered()).render(), "\\(height, width, 3\\)"),

@@ -111,9 +111,8 @@ def _less(bound: float, truth: Fraction) -> bool:
     return bool(np.isfinite(bound)) and Fraction(bound) < truth
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Solve random models by every method, without pointers in turn, and by two solvers that are forced."""
-    result = []
     certified = Row(
         "certificates", "of values and policies that nobody computed", BAD, "`al.certify` and `al.evaluate`"
     )
@@ -146,8 +145,8 @@ def rows(scale: Scale) -> list[Row]:
                 if SOLVED:
                     outcome, what = _judge(mdp, exact, best, SOLVED.pop(), tolerance)
                 row.add(outcome, f"{name}, discount {mdp.discount!r}, rewards {mdp.rewards.tolist()}: {what}")
-        result.append(row)
-    return [*result, certified]
+        yield row
+    yield certified
 
 
 SOLVED: list[al.Solution] = []

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ def _verdict(about: Surroundings, done: subprocess.CompletedProcess[bytes]) -> t
     return None
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Solve the same model and train the same agent everywhere."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -166,9 +166,9 @@ def rows(scale: Scale) -> list[Row]:
         shutil.copytree(ROOT / "src", package, ignore=shutil.ignore_patterns("__pycache__"))
         every = surroundings(place, package)
         step = max(1, round(1 / scale.factor))
-        result = [_solving(every[::step]), _training([about for about in every if about.trains][::step], place)]
+        yield _solving(every[::step])
+        yield _training([about for about in every if about.trains][::step], place)
         (place / "home").chmod(0o755)
-    return result
 
 
 def _solving(every: list[Surroundings]) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,8 @@ MEMORY_DISK = Path("/dev/shm")
 """Where files are damaged, if there is such a place: disks take ten times longer than reading them does."""
 
 
-def rows(scale: Scale, only: tuple[str, ...] = ()) -> list[Row]:
+def rows(scale: Scale, only: tuple[str, ...] = ()) -> Iterator[Row]:
     """Damage every kind of file, or those that are named, many times, and see what reading it does."""
-    result = []
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as name:
         for number, kind in enumerate(kinds(Path(name))):
             if only and kind.name not in only:
@@ -120,8 +120,7 @@ def rows(scale: Scale, only: tuple[str, ...] = ()) -> list[Row]:
                     if content == whole:
                         continue
                     target.add(outcome, what)
-                result.append(target)
+                yield target
             kind.path.write_bytes(whole)
             if kind.seal is not None:
                 kind.seal(whole)
-    return result

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -287,7 +287,7 @@ def command_rows(scale: Scale) -> list[Row]:
     return [row]
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Call public functions with what does not belong there."""
     python = Row("bad input", "Python", BAD, "an argument of the wrong kind: refused by our own error")
     cases = [
@@ -303,4 +303,7 @@ def rows(scale: Scale) -> list[Row]:
             warnings.simplefilter("ignore")
             outcome, what = attempt(call)
         python.add(outcome, f"{name}: {what}")
-    return [python, *hostile.rows(scale), *commands.rows(scale), *command_rows(scale)]
+    yield python
+    yield from hostile.rows(scale)
+    yield from commands.rows(scale)
+    yield from command_rows(scale)

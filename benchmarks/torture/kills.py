@@ -14,6 +14,7 @@ import tempfile
 import textwrap
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ LOST, UNREADABLE, DIFFERENT, LEFTOVERS = "reported save lost", "unreadable", "re
 BAD = frozenset({LOST, UNREADABLE, DIFFERENT, LEFTOVERS, "hang"})
 SAVES, TRAININGS, EXPERIMENTS, KILLED_ACTORS = 2_000, 100, 40, 40
 """Kills, in the full torture."""
+KILLS_IN_A_RUN = 10
+LAST_SECONDS = 3_000.0
+"""What a run that is no longer killed may take; a busy machine is slow."""
 
 
 def _environment() -> dict[str, str]:
@@ -85,28 +89,26 @@ def _digest(place: Path, names: tuple[str, ...]) -> str:
     return state.hexdigest()
 
 
-def _killed_until_done(
-    command: list[str], again: list[str], rng: np.random.Generator, kills: int, longest: float
-) -> int:
-    """Run a command, kill it some times at random moments and start it again; returns how often it was killed."""
+def _killed_until_done(command: Callable[[], list[str]], rng: np.random.Generator, kills: int, longest: float) -> int:
+    """Start a command, kill it some times at random moments and start it again; returns how often it was killed."""
     killed = 0
-    for attempt in range(kills + 1):
+    while True:
         with subprocess.Popen(
-            again if attempt else command,
+            command(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=_environment(),
             start_new_session=True,
         ) as process:
             try:
-                process.wait(timeout=float(rng.uniform(0.3, longest)) if attempt < kills else 600)
+                process.wait(timeout=float(rng.uniform(0.1, 1.0)) * longest if killed < kills else LAST_SECONDS)
+                return killed
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+                if killed == kills:
+                    return killed
                 killed += 1
-            else:
-                break
-    return killed
 
 
 def _training(scale: Scale, rng: np.random.Generator) -> Row:
@@ -124,38 +126,19 @@ def _training(scale: Scale, rng: np.random.Generator) -> Row:
         wanted = _digest(whole, ("log.jsonl",))
         for number in range(scale.count(TRAININGS, least=1) // 4 + 1):
             place = Path(name) / f"run-{number}"
-            first = [*base, *flags, "--out", str(place)]
-            again = [*base, "--resume", str(place), "--steps", "1500"]
-            killed = _restarted(first, again, place, rng, 4, seconds)
+            first, again = [*base, *flags, "--out", str(place)], [*base, "--resume", str(place), "--steps", "1500"]
+            killed = _killed_until_done(
+                lambda place=place, first=first, again=again: again if (place / "config.json").exists() else first,
+                rng,
+                4,
+                seconds,
+            )
             same = _digest(place, ("log.jsonl",)) == wanted
             row.add("the same" if same else DIFFERENT, f"killed {killed} times")
             row.outcomes["the same" if same else DIFFERENT] += max(0, killed - 1)
             if list(place.rglob(".adalook-*.tmp")):
                 row.add(LEFTOVERS, str(place))
     return row
-
-
-def _restarted(
-    first: list[str], again: list[str], place: Path, rng: np.random.Generator, kills: int, seconds: float
-) -> int:
-    """Kill a training run until it has its config, then at random moments, and let it end."""
-    killed = 0
-    while not (place / "config.json").exists():
-        killed += _killed_until_done(first, again, rng, 0, seconds) if killed > 5 else _once(first, rng, seconds)
-    return killed + _killed_until_done(again, again, rng, kills, seconds)
-
-
-def _once(command: list[str], rng: np.random.Generator, longest: float) -> int:
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment(), start_new_session=True
-    ) as process:
-        try:
-            process.wait(timeout=float(rng.uniform(0.3 * longest, longest)))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return 1
-    return 0
 
 
 def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
@@ -172,8 +155,7 @@ def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
         while total < scale.count(EXPERIMENTS, least=2) and number < 10 * EXPERIMENTS:
             number += 1
             place = Path(name) / f"run-{number}"
-            command = [*base, str(place)]
-            killed = _killed_until_done(command, command, rng, 4, seconds)
+            killed = _killed_until_done(lambda place=place: [*base, str(place)], rng, 4, seconds)
             total += killed
             same = _digest(place, files) == wanted
             row.add("the same" if same else DIFFERENT, f"killed {killed} times")
@@ -232,19 +214,31 @@ def _actors(scale: Scale, kind: str, seed: int) -> Row | None:
         script = Path(name) / "train_and_kill.py"
         script.write_text(textwrap.dedent(ACTORS))
         wanted = scale.count(KILLED_ACTORS, least=2)
-        command = [sys.executable, str(script), kind, str(wanted), str(seed)]
-        done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=3_000, check=False)
-    if done.returncode:
-        row.add("hang" if "Timeout" in done.stderr else DIFFERENT, done.stderr[-300:])
-        return row
-    said = json.loads(done.stdout.splitlines()[-1])
-    row.outcomes["the same" if said["equal"] else DIFFERENT] += said["kills"]
+        while row.tried < wanted:
+            kills = min(KILLS_IN_A_RUN, wanted - row.tried)
+            command = [sys.executable, str(script), kind, str(kills), str(seed + row.tried)]
+            try:
+                done = subprocess.run(
+                    command, env=_environment(), capture_output=True, text=True, timeout=LAST_SECONDS, check=True
+                )
+            except subprocess.TimeoutExpired as error:
+                row.add("hang", str(error))
+                break
+            except subprocess.CalledProcessError as error:
+                row.add(DIFFERENT, error.stderr[-300:])
+                break
+            said = json.loads(done.stdout.splitlines()[-1])
+            row.outcomes["the same" if said["equal"] else DIFFERENT] += said["kills"]
     return row
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Kill processes that write, at random moments."""
     rng = np.random.default_rng([scale.seed, 4])
-    actors = [_actors(scale, kind, scale.seed) for kind in ("processes", "ray")]
-    done = [_saves(scale, rng), _experiments(scale, rng), _training(scale, rng)]
-    return [*done, *(row for row in actors if row is not None)]
+    yield _saves(scale, rng)
+    yield _experiments(scale, rng)
+    yield _training(scale, rng)
+    for kind in ("processes", "ray"):
+        row = _actors(scale, kind, scale.seed)
+        if row is not None:
+            yield row

@@ -31,7 +31,7 @@ from adalook.report.data.experiment import load_experiment
 from adalook.report.data.learning import learning_summary, load_learning
 from adalook.report.data.solution import load_solution
 from adalook.report.data.training_run import _read_lines, read_run_log
-from adalook.report.figures.search_view import load_figure
+from adalook.report.figures.search_view import load_figure, load_searches
 from adalook.storage.serializer import Segment, add_digest, check_digest, deserialize, serialize
 from benchmarks.torture.directories import make_run
 from benchmarks.torture.outcome import DIFFERENT, FOREIGN, HANG, MEMORY
@@ -234,7 +234,7 @@ def _planning(place: Path) -> list[Kind]:
         return found.status, found.lookup(np.arange(40))[1].tobytes()
 
     return [
-        Kind("checkpoint of a solve in shards", begun / "checkpoint.npz", resume, resumed_meaning, share=0.05),
+        Kind("checkpoint of a solve in shards", begun / "checkpoint.npz", resume, resumed_meaning),
         Kind(
             "values in a checkpoint of a solve in shards",
             next(begun.glob("state-*/values-0.npy")),
@@ -242,7 +242,6 @@ def _planning(place: Path) -> list[Kind]:
             resumed_meaning,
             NO_DIGEST,
             "mapped, and where the solve goes on from: types and sizes are checked, and what converges is certified",
-            share=0.05,
         ),
         Kind("model that is mapped", mapped, lambda: al.MDP.load(mapped, mmap=True), _model_meaning),
         Kind("checkpoint of a solve", checkpoint, reader.read, lambda saved: repr(saved)),
@@ -358,7 +357,6 @@ def _traced(folder: Path) -> list[Kind]:
             meaning,
             forge=name.endswith("json"),
             seal=sealed(name),
-            share=0.25,
         )
         for name in ("models.json", "traces.npz")
     ]
@@ -389,17 +387,27 @@ def _others(place: Path) -> list[Kind]:
         )
         for name in ("log.jsonl", "clock.jsonl")
     ]
-    pictures = [
+
+    def searches_meaning(read: Any) -> Any:
+        about, arrays = read
+        return repr(about), _arrays_of(*(arrays[name] for name in sorted(arrays)))
+
+    reads: dict[str, tuple[Any, Any, float]] = {
+        "": (lambda: load_searches(searches), searches_meaning, 1.0),
+        ", drawn": (lambda: load_figure(searches), lambda figure: len(figure.axes), 0.05),
+    }
+    saved = [
         Kind(
-            name,
+            name + how,
             searches / name,
-            lambda: load_figure(searches),
-            lambda figure: len(figure.axes),
+            read,
+            meaning,
             NO_DIGEST,
-            "without a digest, for a figure; drawn each time",
+            "without a digest, for a figure",
             forge=name.endswith("json"),
-            share=0.05,
+            share=share,
         )
+        for how, (read, meaning, share) in reads.items()
         for name in ("search.json", "search.npz")
     ]
-    return [settled, *logs, *pictures]
+    return [settled, *logs, *saved]

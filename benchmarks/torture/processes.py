@@ -340,10 +340,13 @@ def _caches(scale: Scale, rng: np.random.Generator) -> Row:
     return row
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Try adalook in company."""
     rng = np.random.default_rng([scale.seed, 7])
-    result = [_threads(scale)]
+    yield _threads(scale)
     if hasattr(os, "fork"):
-        result += [_forks(scale), _signals(scale, rng), _readers(scale)]
-    return [*result, _full_disks(scale, rng), _caches(scale, rng)]
+        yield _forks(scale)
+        yield _signals(scale, rng)
+        yield _readers(scale)
+    yield _full_disks(scale, rng)
+    yield _caches(scale, rng)

@@ -12,7 +12,17 @@ from typing import Any
 from benchmarks.results import ROOT, machine, write_results
 from benchmarks.torture.outcome import Row, Scale
 
-AREAS = ("certificates", "files", "directories", "inputs", "workers", "environments", "processes", "kills")
+AREAS = (
+    "certificates",
+    "files",
+    "directories",
+    "inputs",
+    "simulators",
+    "workers",
+    "environments",
+    "processes",
+    "kills",
+)
 INTRODUCTION = """# Torture
 
 adalook under damage, malice and bad luck: `make torture` (a slice of it is part of `make test`). Every row says how
@@ -24,25 +34,25 @@ what is not, is in [SECURITY.md](../SECURITY.md).
 def page(results: dict[str, Any]) -> str:
     """Return the page of saved results."""
     about, rows = results["machine"], results["rows"]
-    factors = {row["module"]: row["factor"] for row in rows}
-    shares = ", ".join(f"`--areas {area} --factor {factor:g}`" for area, factor in factors.items())
     lines = [
         INTRODUCTION,
-        f"Made by `python -m benchmarks.torture` ({shares}; factor 1 is the full torture), seed {results['seed']}, "
-        f"{results['seconds']:,.0f} s on {about['cores']} cores of {about['cpu']} (load "
-        f"{about['load_before']:.1f} from other work before it began), {about['date'][:10]}.",
+        f"Made by `python -m benchmarks.torture`, seed {results['seed']}, {results['seconds']:,.0f} s on "
+        f"{about['cores']} cores of {about['cpu']} (load {about['load_before']:.1f} before the last row), "
+        f"{about['date'][:10]}. The last column says how: `files 1` is `--areas files --factor 1`, all that the full "
+        "torture tries.",
         "",
-        "| area | what | tried | bad | outcomes | |",
-        "|---|---|---:|---:|---|---|",
+        "| area | what | tried | bad | outcomes | | made by |",
+        "|---|---|---:|---:|---|---|---|",
     ]
     for row in rows:
         outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(row["outcomes"].items()))
         lines.append(
-            f"| {row['area']} | {row['kind']} | {row['tried']:,} | {row['bad']:,} | {outcomes} | {row['note']} |"
+            f"| {row['area']} | {row['kind']} | {row['tried']:,} | {row['bad']:,} | {outcomes} | {row['note']} "
+            f"| `{row['module']} {row['factor']:g}` |"
         )
     total, bad = (sum(row[key] for row in rows) for key in ("tried", "bad"))
-    lines += [f"| **all** | | **{total:,}** | **{bad:,}** | | |", ""]
-    missing = [area for area in AREAS if area not in factors]
+    lines += [f"| **all** | | **{total:,}** | **{bad:,}** | | | |", ""]
+    missing = [area for area in AREAS if area not in {row["module"] for row in rows}]
     if missing:
         lines += [f"Not part of this run, for want of processor time: {', '.join(missing)}.", ""]
     lines += [f"* {note}" for note in results.get("notes", ())] + [""]
@@ -69,46 +79,52 @@ def _plain(row: Row) -> dict[str, Any]:
     }
 
 
-def _kept(
-    path: Path, seed: int, again: list[str], kinds: list[str]
-) -> tuple[dict[str, list[dict[str, Any]]], list[str], float]:
-    """Return what stays of an earlier run with this seed: rows by area that are not run again, notes, seconds."""
-    if not path.exists():
-        return {}, [], 0.0
-    before = json.loads(path.read_text())
-    if before["seed"] != seed or set(again) == set(AREAS):
-        return {}, [], 0.0
-    kept: dict[str, list[dict[str, Any]]] = {}
-    for row in before["rows"]:
-        if row["module"] not in again or (row["module"] == "files" and kinds and row["kind"] not in kinds):
-            kept.setdefault(row["module"], []).append(row)
-    return kept, before.get("notes", []), before["seconds"]
+def _earlier(path: Path, seed: int) -> dict[str, Any]:
+    """Return the results of earlier runs with this seed, to which rows are added."""
+    earlier: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return earlier if earlier.get("seed") == seed else {"seed": seed, "seconds": 0.0, "rows": [], "notes": []}
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["module"], row["area"], row["kind"]
 
 
 def main() -> None:
-    """Run the areas that are asked for, and write the page of all that were run so far with these counts."""
+    """Run the areas that are asked for; a row is saved when it is done, in the place of that of an earlier run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torture", description=__doc__)
     parser.add_argument("--factor", type=float, default=1.0, help="share of the full counts (1: some hours)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
-    parser.add_argument("--kinds", nargs="+", default=[], help="of files: only these, whose rows are added")
+    parser.add_argument("--kinds", nargs="+", default=[], help="of files: only these")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     flags = parser.parse_args()
     about = machine()
-    began = time.perf_counter()
-    kept, notes, seconds = _kept(flags.out / "torture.json", flags.seed, flags.areas, flags.kinds)
     for area in flags.areas:
-        module = importlib.import_module(f"benchmarks.torture.{area}")
-        kept.setdefault(area, [])
         only = (tuple(flags.kinds),) if area == "files" and flags.kinds else ()
-        for row in module.rows(Scale(flags.factor, flags.seed), *only):
+        done = []
+        began = time.perf_counter()
+        for row in importlib.import_module(f"benchmarks.torture.{area}").rows(Scale(flags.factor, flags.seed), *only):
             print(f"{row.area}, {row.kind}: {row.tried:,} tried, {row.bad:,} bad", flush=True)
-            kept[area].append(_plain(row) | {"module": area, "factor": flags.factor})
-        results = {
-            "seed": flags.seed,
-            "seconds": seconds + time.perf_counter() - began,
-            "machine": about,
-            "rows": [row for name in AREAS for row in kept.get(name, ())],
-            "notes": notes,
-        }
-        write_results(flags.out, "torture", json.loads(json.dumps(results)), page(results))
+            done.append(_plain(row) | {"module": area, "factor": flags.factor})
+            began = _add(flags.out, flags.seed, done[-1:], about, began)
+        if not only:
+            _forget(flags.out, flags.seed, area, done)
+
+
+def _add(out: Path, seed: int, rows: list[dict[str, Any]], about: dict[str, Any], began: float) -> float:
+    """Put rows into the saved results; returns the time."""
+    results = _earlier(out / "torture.json", seed)
+    by_key = {_key(row): row for row in [*results["rows"], *rows]}
+    now = time.perf_counter()
+    results["rows"] = sorted(by_key.values(), key=lambda row: AREAS.index(row["module"]))
+    results |= {"machine": about, "seconds": results["seconds"] + now - began}
+    write_results(out, "torture", json.loads(json.dumps(results)), page(results))
+    return now
+
+
+def _forget(out: Path, seed: int, area: str, done: list[dict[str, Any]]) -> None:
+    """Take rows of an area that no longer exist out of the saved results."""
+    results = _earlier(out / "torture.json", seed)
+    keys = {_key(row) for row in done}
+    results["rows"] = [row for row in results["rows"] if row["module"] != area or _key(row) in keys]
+    write_results(out, "torture", results, page(results))

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -88,7 +89,9 @@ def _numbers(scale: Scale, rng: np.random.Generator) -> Row:
     return row
 
 
-def rows(scale: Scale) -> list[Row]:
+def rows(scale: Scale) -> Iterator[Row]:
     """Search with workers that fail."""
     rng = np.random.default_rng([scale.seed, 5])
-    return [_numbers(scale, rng), _hanging(scale, rng), _killed(scale, rng)]
+    yield _numbers(scale, rng)
+    yield _hanging(scale, rng)
+    yield _killed(scale, rng)

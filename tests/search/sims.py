@@ -40,7 +40,9 @@ class Graph(Simulator):
         self._state = state
 
     def observe(self):
-        return np.array([self._state // 2, 7], np.int16)  # two states look alike: equal leaves are not equal nodes
+        return np.array(
+            [self._state // 2, 7], self.observation_dtype
+        )  # two states look alike: equal leaves are not equal nodes
 
     def pack(self, state):
         return state.to_bytes(4, "little")

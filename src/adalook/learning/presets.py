@@ -138,7 +138,7 @@ def config_for(env: object, agent: str = "dqn") -> Config:
     shape = getattr(env, "observation_shape", None)
     if shape == (4, 84, 84):
         return atari()
-    return minatar() if shape is not None and len(shape) == 3 else vector()
+    return minatar() if isinstance(shape, tuple) and len(shape) == 3 else vector()
 
 
 _FAMILIES = {"MinAtar": minatar, "ALE": atari}

@@ -43,6 +43,7 @@ from adalook.search.level import (
 from adalook.search.result import Level, SearchResult, SearchStatus, Seconds
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.search.workers.base import Expander, ExpansionBatch, InProcessExpander, LevelDeadline
+from adalook.simulators.arguments import check_attributes
 from adalook.simulators.base import Simulator, State
 
 if TYPE_CHECKING:
@@ -514,6 +515,7 @@ def _check_kinds(sim: Any, value_fn: Any, rule: Any, budget: Any, expander: Any)
     """Raise `ArgumentError` for an argument of `search` that is of a wrong type."""
     if not isinstance(sim, Simulator):
         raise ArgumentError("sim is no simulator", expected="al.make_simulator(…)", got=type(sim).__name__)
+    check_attributes(sim)
     if not callable(value_fn):
         raise ArgumentError(
             "the value function is wrong",

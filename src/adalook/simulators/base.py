@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook.errors import SimulatorError
+from adalook.errors import SimulatorError, shown
+from adalook.simulators.arguments import CHECKED, checking
 
 State = Any
 """A saved state: opaque, never changed once made, valid for as long as somebody holds it."""
@@ -109,6 +110,9 @@ class Simulator(ABC):
         super().__init_subclass__(**kwargs)
         if "reseed" in cls.__dict__ and "stochastic" not in cls.__dict__:
             cls.stochastic = True
+        for name in CHECKED:
+            if name in cls.__dict__:
+                setattr(cls, name, checking(name, cls.__dict__[name]))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Simulator:
         self = super().__new__(cls)
@@ -177,7 +181,10 @@ class Simulator(ABC):
         rewards, terminated = np.empty(n), np.empty(n, bool)
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             env.restore(state)
-            transition = env.step(int(action))
+            try:
+                transition = env.step(int(action))
+            except SimulatorError as error:
+                raise SimulatorError(f"action {action} in state {shown(state, longest=80)}: {error}") from error
             child = env.save()
             children.append(child)
             keys.append(env.pack(child))

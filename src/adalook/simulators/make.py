@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from adalook._validation import boolean
 from adalook.errors import ArgumentError, shown
 from adalook.mdp.sources import literal, named_object, parse_arguments, parse_source, source_name, zoo_model
+from adalook.simulators.arguments import check_attributes
 from adalook.simulators.base import Simulator
 
 
@@ -107,6 +108,7 @@ def make_simulator(env: Any, **options: Any) -> Simulator:
     if isinstance(env, Simulator):
         if options:
             raise ArgumentError("a simulator that is made already takes no options", got=", ".join(options))
+        check_attributes(env)
         return env
     env, replay = _without_replay(env)
     if boolean.validate("replay", options.pop("replay", replay)):

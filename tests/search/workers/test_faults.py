@@ -70,5 +70,8 @@ def test_workers_that_hang_die_with_their_parent():
 def test_what_is_no_number_is_refused_with_its_place(workers, wrong, at):
     sim = WrongNumbers(**wrong, at=at, num_states=40, num_actions=4, seed=3, terminal=0.0)
     engine = LocalProcesses(workers) if workers else None
-    with make_expander(sim, engine) as expander, pytest.raises(SimulatorError, match=r"action \d in node \d.*not fin"):
+    with (
+        make_expander(sim, engine) as expander,
+        pytest.raises(SimulatorError, match=r"action \d in state .*(wrong reward|not fin)"),
+    ):
         searched(sim, expander)

@@ -44,14 +44,15 @@ def draw_searches(directory: str | Path) -> Path:
 
 def load_figure(place: Path) -> Figure:
     """Return the figure of the searches saved in a directory."""
-    about, arrays = _load(place)
+    about, arrays = load_searches(place)
     try:
         return _figure(about, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileError(f"the searches in {place} are damaged", got=repr(error), remedy=MAKE_ONE) from error
 
 
-def _load(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def load_searches(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what is said about the searches saved in a directory, and their arrays."""
     try:
         about = parse_json(read_file(place / "search.json"))
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):

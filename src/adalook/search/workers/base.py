@@ -30,6 +30,7 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.engines.base import Engine, InProcess, LocalProcesses, checked_engine
 from adalook.errors import ArgumentError, SimulatorError
+from adalook.simulators.arguments import LARGEST_REWARD, check_attributes
 from adalook.simulators.base import Children, Observations, Simulator, State
 
 Handle = Any
@@ -162,6 +163,7 @@ def make_expander(sim: Simulator, engine: Engine | None = None) -> Expander:
     """Return an expander that steps nodes in this process, or in those of an engine such as al.LocalProcesses(2)."""
     if not isinstance(sim, Simulator):
         raise ArgumentError("sim is no simulator", expected="al.make_simulator(…)", got=type(sim).__name__)
+    check_attributes(sim)
     engine = checked_engine(engine)
     if isinstance(engine, InProcess):
         return InProcessExpander(sim)
@@ -223,11 +225,13 @@ def check_batch(batch: ExpansionBatch, num_actions: int, futures: int = 1) -> Ex
                 expected=f"{'bools' if kinds == 'b' else 'floats'} ({n},)",
                 got=f"{array.dtype} {array.shape}",
             )
-    finite = np.isfinite(rewards)
-    if not finite.all():
-        i = int(np.argmin(finite))
+    fits = np.abs(rewards) <= LARGEST_REWARD  # false for NaN
+    if not fits.all():
+        i = int(np.argmin(fits))
         raise SimulatorError(
-            f"the reward of {at(i)} is not finite", expected="a finite number", got=repr(float(rewards[i]))
+            f"the reward of {at(i)} is not finite",
+            expected=f"a number up to {LARGEST_REWARD:g}",
+            got=repr(float(rewards[i])),
         )
     if batch.observations.dtype.kind == "f" and not np.isfinite(batch.observations).all():
         flat = np.isfinite(batch.observations).reshape(n, -1).all(axis=1)

@@ -27,7 +27,7 @@ from adalook._arrays import IntArray
 from adalook._validation import integer
 from adalook.engines.base import MOST_ACTORS, HostFailed, HostLost
 from adalook.engines.processes import ProcessHosts, spawn_can_import_main
-from adalook.errors import AdalookError
+from adalook.errors import AdalookError, SimulatorError
 from adalook.search.workers.base import (
     Expander,
     ExpansionBatch,
@@ -293,6 +293,8 @@ class WorkerPool(Expander):
                 self._replace(index, answer.reason)
                 answers[place] = (index, None)
             elif isinstance(answer, HostFailed):
+                if answer.kind == SimulatorError.__name__:
+                    raise answer.error(index)  # in the words that it has in this process
                 raise WorkerError(f"the simulator failed in a worker process:\n{answer.trace.rstrip()}\n")
             else:
                 self._deaths = 0

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from adalook._validation import integer
-from adalook.errors import SimulatorError, shown
+from adalook.errors import SimulatorError
+from adalook.simulators.arguments import check_attributes
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.checker.contract import CONTRACT, check_keys
 from adalook.simulators.checker.expansion import check_batches
@@ -21,8 +22,6 @@ from adalook.simulators.checker.rng_isolation import check_rng_isolation, check_
 from adalook.simulators.checker.rollouts import (
     HORIZON,
     Probe,
-    check_observation,
-    check_transition,
     fail_if,
     packed,
     random_actions,
@@ -48,7 +47,7 @@ def check_simulator(sim: Simulator, steps: int = 60, seed: int = 0) -> None:
     """
     integer(min=1).validate("steps", steps)
     seed = integer(min=0).validate("seed", seed)
-    _check_attributes(sim)
+    check_attributes(sim)
     original = _current_state(sim, seed)
     rng = np.random.default_rng(seed)
     check_seeding(sim, rng)
@@ -81,19 +80,6 @@ def _current_state(sim: Simulator, seed: int) -> State:
         return sim.save()
 
 
-def _check_attributes(sim: Simulator) -> None:
-    """Check the attributes that a subclass must set."""
-    for name, kind, expected in (
-        ("num_actions", int | np.integer, "an int"),
-        ("observation_shape", tuple, "a tuple"),
-        ("observation_dtype", np.dtype, "a dtype"),
-    ):
-        value: Any = getattr(sim, name, None)
-        wrong = not isinstance(value, kind)
-        fail_if(wrong, f"{name} is wrong", expected=f"{expected}, set in __init__ or the class", got=shown(value))
-    fail_if(sim.num_actions < 1, "num_actions is wrong", expected="at least 1", got=sim.num_actions)
-
-
 def _walk(
     sim: Simulator, steps: int, seed: int, rng: np.random.Generator
 ) -> tuple[list[Probe], list[tuple[State, int]]]:
@@ -115,7 +101,7 @@ def _walk(
             probes.append((probe, packed(sim, probe.state)))
             recording.append(probe)
         (action,), state = random_actions(sim, rng, 1), sim.save()
-        transition = check_transition(sim, sim.step(action))
+        transition = sim.step(action)
         look(transition.observation)
         for probe in recording:
             probe.actions.append(action)
@@ -124,7 +110,7 @@ def _walk(
         if transition.terminated:
             endings.append((state, action))
         if transition.episode_over:
-            look(check_observation(sim, sim.reset(), "reset"))
+            look(sim.reset())
     fail_if(
         [observation.tobytes() for observation in seen] != contents,
         "an observation changes when the env moves on",

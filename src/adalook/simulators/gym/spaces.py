@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adalook.errors import ArgumentError, SimulatorError, shown
+from adalook.simulators.arguments import is_reward
 from adalook.simulators.gym.snapshot import REPLAY_IT, gymnasium_package
 
 _PASSIVE_WRAPPERS = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
@@ -88,8 +89,18 @@ def checked_reset(env: Any, name: str, seed: int | None) -> Any:
     return answer[0]
 
 
-def checked_step(answer: Any, name: str) -> tuple[Any, float, bool, bool]:
-    """Return what a step returned, without its info; raise `ArgumentError` if it is not as Gymnasium has it."""
+class StepAnswer(NamedTuple):
+    """The answer of an environment to an action, without its info."""
+
+    observation: Any
+    """As it came: see `as_array`."""
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+def checked_step(answer: Any, name: str) -> StepAnswer:
+    """Return what an environment's `step` answered; raise `ArgumentError` if it is not as Gymnasium has it."""
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise ArgumentError(
             f"{name}: step returns something else",
@@ -98,28 +109,58 @@ def checked_step(answer: Any, name: str) -> tuple[Any, float, bool, bool]:
             remedy="end step with: return observation, reward, terminated, truncated, {}",
         )
     observation, reward, terminated, truncated, _ = answer
-    if not isinstance(reward, float | int | np.number | np.bool_) or not math.isfinite(reward):
+    if type(reward) is not float:
+        reward = _scalar(reward)
+    if not is_reward(reward):
         raise ArgumentError(
-            f"{name}: a reward is wrong", expected="a finite number", got=shown(reward), remedy="return float(reward)"
+            f"{name}: a reward is wrong",
+            expected="a finite number",
+            got=shown(answer[1]),
+            remedy="return float(reward)",
         )
-    return observation, float(reward), bool(terminated), bool(truncated)
+    return StepAnswer(
+        observation, float(reward), _flag(name, "terminated", terminated), _flag(name, "truncated", truncated)
+    )
 
 
 def as_array(observation: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> np.ndarray[Any, Any]:
-    """Return an observation as an array of the space's shape; raise `ArgumentError` if it is another, or NaN."""
+    """Return an observation as an array of the space's shape and dtype; raise `ArgumentError` if it is none."""
     try:
-        array = np.array(observation, dtype)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.size != math.prod(shape):
+        given = np.asarray(observation)
+    except (ValueError, TypeError, OverflowError):
+        given = np.empty(0, object)
+    if given.size != math.prod(shape) or given.dtype.kind not in "biuf" or np.ma.isMaskedArray(observation):
         raise ArgumentError(
             f"{name}: an observation is not as observation_space declares it",
-            expected=f"{dtype} {shape}",
-            got=array.shape if array.size else shown(observation),
+            expected=f"numbers {shape} {dtype}",
+            got=shown(observation) if given.dtype.kind not in "biuf" else f"{given.shape} {given.dtype}",
         )
-    if dtype.kind == "f" and np.isnan(array).any():
+    if given.dtype.kind == "f" and np.isnan(given).any():
         raise ArgumentError(f"{name}: an observation is not a number", got=shown(observation))
-    return array.reshape(shape)
+    array = given.astype(dtype).reshape(shape)
+    if given.dtype != dtype and dtype.kind in "biu" and not (array == given.reshape(shape)).all():
+        raise ArgumentError(
+            f"{name}: an observation does not fit observation_space",
+            expected=f"values of {dtype}",
+            got=shown(observation),
+        )
+    return array
+
+
+def _scalar(value: Any) -> Any:
+    """Return the one number in an array, anything else as it is."""
+    single = isinstance(value, np.ndarray) and value.size == 1 and not np.ma.isMaskedArray(value)
+    return value.item() if single else value
+
+
+def _flag(name: str, what: str, value: Any) -> bool:
+    """Return a flag as a bool: 0 and 1 will do, None will not."""
+    if type(value) is bool:
+        return value
+    scalar = _scalar(value)
+    if not isinstance(scalar, bool | np.bool_ | int | np.integer) or scalar not in (0, 1):
+        raise ArgumentError(f"{name}: step returns a wrong {what}", expected="True or False", got=shown(value))
+    return bool(scalar)
 
 
 def as_picture(frame: Any, name: str) -> np.ndarray[Any, Any] | None:
