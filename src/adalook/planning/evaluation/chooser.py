@@ -570,7 +570,8 @@ class Contest:
         """Predicted nanoseconds of a factorisation."""
         self._passes = 0
         self._paid = 0.0
-        self._loss = math.inf
+        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        """Of the last pass; at first of any policy, from values of zero."""
         self._current = self._iterative = SWEEPS
         """The solver at work, and the one that takes over from factorisations."""
         self._compare_at = 2.0 * FIRST_BACKUPS * self._costs.backup
