@@ -289,7 +289,7 @@ def test_states_that_all_lead_to_are_ordered_apart():
         successors = np.stack([np.append(ahead, 0), np.append(back, 0)], axis=1)[:, None, :]
         chances, rewards = np.broadcast_to([0.5, 0.5], successors.shape), np.zeros((centre + 1, 1))
         mdp = al.MDP.from_function(lambda k, r=rewards, t=successors, c=chances: (r[k], t[k], c[k]), centre + 1, 1, 0.9)
-        assert lu.bandwidth(PolicyRows.of(mdp, np.zeros(centre + 1, np.int32))) == width
+        assert lu.separator_size(PolicyRows.of(mdp, np.zeros(centre + 1, np.int32))) == width
 
 
 def test_large_models_are_extrapolated_too():

@@ -81,8 +81,8 @@ MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
-ORDER_COST, ORDER_LEAST = 300.0, 2e6
-"""Nanoseconds per state that finding a narrow order of the states takes, about, and the least that it does."""
+ORDER_COST, ORDER_LEAST = 100.0, 2e4
+"""Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
@@ -116,7 +116,7 @@ class ExactEvaluation:
         self._span_tol = self._span_for(min(tolerance, EXACT_ERROR, EXACT_ERROR * largest_value))
         """Span of a sweep's change at which values are exact."""
         self._functional = functional.FunctionalGraph(mdp)
-        self._bandwidth: int | None = None
+        self._separator: int | None = None
         self._fill = 0
         """Stored numbers of the last sparse factorisation."""
         self._lu_pays = False
@@ -235,20 +235,20 @@ class ExactEvaluation:
         return values
 
     def _sparse_cost(self) -> float:
-        """Return the nanoseconds of a sparse factorisation: by the last one, or by the bandwidth."""
+        """Return the nanoseconds of a sparse factorisation: by the last one, or by the size of separators."""
         n = self.mdp.num_states
         if self._fill:
             return 500.0 * n + 80.0 * self._fill
-        width = n if self._bandwidth is None else min(self._bandwidth, n)
+        width = n if self._separator is None else min(self._separator, n)
         return sparse_cost(n, width) if n * width <= LU_MAX_ENTRIES else math.inf
 
     def _lu_beats(self, sweeps_left: float, rows: PolicyRows) -> bool:
-        """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
+        """Return whether a sparse factorisation would cost less than the sweeps that seem to be left."""
         gain = sweeps_left * self._costs.sweep
-        if self._bandwidth is None:
-            if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding the bandwidth costs about as much
+        if self._separator is None:
+            if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding out costs about as much
                 return False
-            self._bandwidth = lu.bandwidth(rows)
+            self._separator = lu.separator_size(rows)
         return self._sparse_cost() < gain
 
 
@@ -440,11 +440,11 @@ class AdaptiveEvaluation(ExactEvaluation):
             return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._local else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
-        if self._bandwidth is None:
+        if self._separator is None:
             order = max(ORDER_LEAST, ORDER_COST * n)
             if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
                 return banded_too  # finding an order for a sparse factorisation would cost as much
-            self._bandwidth = lu.bandwidth(rows)
+            self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 
     def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
@@ -454,7 +454,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             if solved is not None:
                 return solved, krylov.NAME
         cost = banded_cost(self.mdp.num_states, *banded.bandwidths(rows))
-        known = self._bandwidth is not None and self._sparse_cost() < cost
+        known = self._separator is not None and self._sparse_cost() < cost
         if self._solver == lu.NAME or (self._solver != banded.NAME and known) or cost == math.inf:
             return self._factorise(rows), lu.NAME
         return banded.solve_banded(rows, *banded.bandwidths(rows)), banded.NAME
@@ -542,7 +542,7 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
 
 
 def sparse_cost(num_states: int, width: int) -> float:
-    """Return the nanoseconds of a sparse factorisation, about, from the bandwidth w after reordering.
+    """Return the nanoseconds of a sparse factorisation, about, from the size w of separators.
 
     Nested separators of size w cost w³: little on a grid, where w³ = S^1.5, and S² on a cube.
     """
