@@ -283,6 +283,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
 
     @cached_property
+    def _moves(self) -> in_place.MoveTable:
+        return in_place.MoveTable.of(self.mdp)
+
+    @cached_property
     def _contest(self) -> Contest:
         return Contest(self.mdp, self.tolerance)
 
@@ -368,7 +372,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         relax, floor = self._relaxation(rows), self._span_floor(values)
         first = self._sweep(rows, values, count // 2, floor, relax)
         swept = self._sweep(rows, first.values, count // 2, floor, relax)
-        ended = in_place.sweep_in_place(self.mdp, policy, values, count)
+        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, values, count)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
         span_tol = self._span_for(self.tolerance)
         jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
@@ -406,7 +410,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         result = in_place.iterate_in_place(
-            mdp, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
+            mdp, self._moves, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
@@ -426,7 +430,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
         contest, costs, mdp = self._contest, self._costs, self.mdp
         rounds = max(1, min(MAX_IMPROVEMENTS, int(contest.direct / (2.0 * costs.backup))))
-        policy, done = in_place.improve_in_place(mdp, values, policy, rounds)
+        policy, done = in_place.improve_in_place(mdp, self._moves, values, policy, rounds)
         solved, solver = self._solve_directly(PolicyRows.of(mdp, policy), values)
         cost = contest.direct + 2 * done * costs.backup
         contest.paid(DIRECT, cost)
