@@ -54,7 +54,7 @@ class Iteration:
     """How the policy was evaluated.
 
     Exactly: "functional graph", "sweeps", "sparse LU", "sweeps, then sparse LU" or "sweeps, then BiCGSTAB". In part:
-    "partial sweeps", "20 sweeps" (MPI) or "in-place MPI", which improves it as well. Value iteration: "none".
+    "partial sweeps", "20 sweeps" (MPI) or "in-place MPI"; Auto's improve it as well. Value iteration: "none".
     """
     exact: bool
     """Whether it was evaluated exactly, whatever the tolerance of the solve, and not in part."""
@@ -64,9 +64,9 @@ class Iteration:
     A fraction where only some of the states were swept.
     """
     backups: int
-    """Backups of all states by which the evaluation itself improved the policy; 0 but for in-place MPI."""
+    """Backups of all states by which the evaluation itself improved the policy, in place or of all states at once."""
     improvement: str
-    """How it was improved: "one step", "3 steps", "wavefront", "threshold", "quantiles" or "in place"."""
+    """How it was improved: "one step", "3 steps", "wavefront", "threshold", "quantiles", "in place" or "at once"."""
     changed: int
     """States whose action changed."""
     policy_loss: float
@@ -100,7 +100,7 @@ class Iteration:
 
     def __repr__(self) -> str:
         solvers = [self.evaluation] if self.evaluation != NO_EVALUATION else []
-        solvers += [f"{_count(self.backups, 'backup')} in place" if self.backups else self.improvement]
+        solvers += [_backups((self,)) or self.improvement]
         return (
             f"Iteration({', '.join(solvers)}; {self.changed:,} changed, depth up to {self.max_depth}, "
             f"exact={self.exact}{', fallback' if self.fallback else ''}, policy_loss <= {self.policy_loss:.2g})"
@@ -162,9 +162,9 @@ class Solution(CertifiedBounds):
 
     @property
     def summary(self) -> str:
-        """The solvers in a line, with the backups that in-place solvers made."""
-        backups = sum(item.backups for item in self.trace)
-        return ", ".join(self.solvers) + (f", {_count(backups, 'backup')} in place" if backups else "")
+        """The solvers in a line, with the backups that they made on the way."""
+        backups = _backups(self.trace)
+        return ", ".join(self.solvers) + (f", {backups}" if backups else "")
 
     @property
     def policy_loss(self) -> float:
@@ -254,6 +254,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def _backups(run: tuple[Iteration, ...]) -> str:
+    """Return how many backups evaluations made, and how: "3 backups in place"; empty if there were none."""
+    made = {kind: sum(item.backups for item in run if item.improvement == kind) for kind in ("in place", "at once")}
+    return ", ".join(f"{_count(number, 'backup')} {kind}" for kind, number in made.items() if number)
+
+
 def _kind(iteration: Iteration) -> tuple[str, str]:
     """Return by what a pass is told apart from the one before."""
     return iteration.evaluation, "" if iteration.backups else iteration.improvement
@@ -263,8 +269,7 @@ def _tell(run: tuple[Iteration, ...], number: int) -> str:
     """Return a line about passes of one kind that follow each other, the first of which is pass `number`."""
     where = f"pass {number}" if len(run) == 1 else f"passes {number} to {number + len(run) - 1}"
     solver = "no evaluation" if run[0].evaluation == NO_EVALUATION else run[0].evaluation
-    backups = sum(item.backups for item in run)
-    improved = f"{_count(backups, 'backup')} in place" if backups else run[0].improvement
+    improved = _backups(run) or run[0].improvement
     line = f"  {where}: {solver}, {improved}; {_count(sum(item.changed for item in run), 'action')} changed"
     line += f", loss <= {run[-1].policy_loss:.2g}; evaluated in {sum(item.evaluation_seconds for item in run):.2g} s"
     forecasts = [item.forecast for item in run if item.forecast is not None]

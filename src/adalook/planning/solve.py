@@ -413,7 +413,7 @@ class _Loop:
             exact=evaluation.exact,
             sweeps=evaluation.swept / n,
             backups=evaluation.backups,
-            improvement="in place" if evaluation.backups else step.improvement,
+            improvement=evaluation.improvement if evaluation.backups else step.improvement,
             changed=int(changed),
             policy_loss=float(loss),
             max_depth=searched.max_depth,

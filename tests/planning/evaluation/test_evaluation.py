@@ -113,7 +113,7 @@ def test_the_trace_says_what_was_done():
     assert maze.solvers == (functional.NAME, "wavefront")
     assert all(item.exact for item in maze.trace)
     garnet = al.solve(al.zoo.garnet(2000, 4, 5))
-    assert {(item.evaluation, item.improvement) for item in garnet.trace} == {("partial sweeps", "one step")}
+    assert {(item.evaluation, item.improvement) for item in garnet.trace} == {("partial sweeps", "at once")}
     assert not any(item.exact for item in garnet.trace)
     assert {item.evaluation for item in al.solve(al.zoo.garnet(2000, 4, 5), al.PolicyIteration()).trace} == {"sweeps"}
     assert al.solve(al.zoo.forest(), al.ModifiedPolicyIteration(7)).solvers == ("7 sweeps", "one step")

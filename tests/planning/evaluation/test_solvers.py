@@ -250,7 +250,7 @@ def test_moves_that_lead_ahead_are_swept_against_their_direction():
         )
         assert in_place.suits(mdp)
         policy, values = np.zeros(n, np.int32), np.zeros(n)
-        swept = in_place.sweep_in_place(mdp, policy, values, 1)
+        swept = in_place.sweep_in_place(mdp, in_place.MoveTable.of(mdp), policy, values, 1)
         np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=1e-9)
 
 
@@ -263,7 +263,7 @@ def test_changes_that_shrink_by_one_factor_are_extrapolated():
     rewards = np.random.default_rng(0).standard_normal((n, 1))
     mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 1, discount)
     policy = np.zeros(n, np.int32)
-    swept = in_place.sweep_in_place(mdp, policy, np.zeros(n), 18)
+    swept = in_place.sweep_in_place(mdp, in_place.MoveTable.of(mdp), policy, np.zeros(n), 18)
     np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=0, atol=1e-6)
 
 
@@ -289,7 +289,7 @@ def test_states_that_all_lead_to_are_ordered_apart():
         successors = np.stack([np.append(ahead, 0), np.append(back, 0)], axis=1)[:, None, :]
         chances, rewards = np.broadcast_to([0.5, 0.5], successors.shape), np.zeros((centre + 1, 1))
         mdp = al.MDP.from_function(lambda k, r=rewards, t=successors, c=chances: (r[k], t[k], c[k]), centre + 1, 1, 0.9)
-        assert lu.bandwidth(PolicyRows.of(mdp, np.zeros(centre + 1, np.int32))) == width
+        assert lu.separator_size(PolicyRows.of(mdp, np.zeros(centre + 1, np.int32))) == width
 
 
 def test_large_models_are_extrapolated_too():
@@ -363,3 +363,27 @@ def test_a_solution_explains_itself():
     assert banded.NAME in lines[1]
     assert "predicted" in lines[1]
     assert len(al.solve(al.zoo.maze()).explain().splitlines()) == 3
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 20])
+def test_a_table_of_moves_backs_up_as_the_model_does(width):
+    """Rows of every length, deterministic and shared ones, moves that stay, actions that are not offered."""
+    n, rng = 60, np.random.default_rng(width)
+    moves = np.zeros((n, 3, n))
+    for s in range(n):
+        for a in range(3):
+            moves[s, a, rng.choice(n, width, replace=False)] = rng.dirichlet(np.ones(width))
+    moves[::5, 1] = np.eye(n)[::5]
+    moves[::7, 2] = 1.0 / n
+    offered = rng.random((n, 3)) < 0.8
+    offered[:, 0] = True
+    mdp = al.MDP(rng.standard_normal((n, 3)), moves, 0.9, mask=offered)
+    assert mdp.rows.num_shared
+    values, policy = rng.standard_normal(n), np.zeros(n, np.int32)
+    known = backup(mdp, values, policy)
+    best, action, shared = np.empty(n), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    state = in_place.IterationState(values, policy, best, action, shared)
+    residual = in_place.back_up(mdp.arrays, in_place.MoveTable.of(mdp), state)
+    assert np.abs(best - known.values).max() < 1e-14
+    assert (action == known.actions).all()
+    assert np.abs(np.array(residual) - known.residual).max() < 1e-14

@@ -37,6 +37,8 @@ class PolicyEvaluation(NamedTuple):
     """Whether these are the policy's values, so that gains can be told from errors, or an approximation."""
     backups: int = 0
     """Backups of every state, over all actions, that improved the policy on the way."""
+    improvement: str = "in place"
+    """How these were made: in place, or of all states at once."""
     last_backup: Backup | None = None
     """The backup of these values, if the evaluator had to make one; otherwise the loop does."""
     forecast: Forecast | None = None

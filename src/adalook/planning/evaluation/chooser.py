@@ -81,8 +81,8 @@ MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
-ORDER_COST, ORDER_LEAST = 300.0, 2e6
-"""Nanoseconds per state that finding a narrow order of the states takes, about, and the least that it does."""
+ORDER_COST, ORDER_LEAST = 100.0, 2e4
+"""Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
@@ -103,6 +103,7 @@ SWEEPS_PER_CHANGE = 3.0
 """… or after this many sweeps per share of the states whose action changed."""
 PARTIAL = "partial"
 """Stands in front of a solver's name where it was stopped early."""
+UNKNOWN = -1
 PATIENCE = 100
 """Partial evaluation gives way to exact when so many rounds in a row have not taken a tenth off the loss."""
 
@@ -116,7 +117,7 @@ class ExactEvaluation:
         self._span_tol = self._span_for(min(tolerance, EXACT_ERROR, EXACT_ERROR * largest_value))
         """Span of a sweep's change at which values are exact."""
         self._functional = functional.FunctionalGraph(mdp)
-        self._bandwidth: int | None = None
+        self._separator: int | None = None
         self._fill = 0
         """Stored numbers of the last sparse factorisation."""
         self._lu_pays = False
@@ -235,20 +236,20 @@ class ExactEvaluation:
         return values
 
     def _sparse_cost(self) -> float:
-        """Return the nanoseconds of a sparse factorisation: by the last one, or by the bandwidth."""
+        """Return the nanoseconds of a sparse factorisation: by the last one, or by the size of separators."""
         n = self.mdp.num_states
         if self._fill:
             return 500.0 * n + 80.0 * self._fill
-        width = n if self._bandwidth is None else min(self._bandwidth, n)
+        width = n if self._separator is None else min(self._separator, n)
         return sparse_cost(n, width) if n * width <= LU_MAX_ENTRIES else math.inf
 
     def _lu_beats(self, sweeps_left: float, rows: PolicyRows) -> bool:
-        """Return whether a banded factorisation would cost less than the sweeps that seem to be left."""
+        """Return whether a sparse factorisation would cost less than the sweeps that seem to be left."""
         gain = sweeps_left * self._costs.sweep
-        if self._bandwidth is None:
-            if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding the bandwidth costs about as much
+        if self._separator is None:
+            if gain < max(2.0 * ORDER_LEAST, 100.0 * self._entries):  # finding out costs about as much
                 return False
-            self._bandwidth = lu.bandwidth(rows)
+            self._separator = lu.separator_size(rows)
         return self._sparse_cost() < gain
 
 
@@ -267,8 +268,11 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Whether anything but exact evaluation still makes progress."""
         self._pointers = solver == functional.NAME or (solver is None and functional.suits(mdp))
         self._eliminating: elimination.EliminatingBackups | None = None
+        small = mdp.num_pairs + len(mdp.rows.indices) < threads.MIN_ENTRIES
+        self._in_one_loop = small and solver in (None, sweeps.NAME)
+        """Whether sweeps and backups go on in one compiled loop, for as long as no policy takes many sweeps."""
         self._rounds = 0
-        self._unsettled = mdp.num_states
+        self._unsettled = UNKNOWN
         """States whose action changed in the last round of improvement."""
         self._direct_due = 0.0
         """Costs at which the price of a factorisation is found out again."""
@@ -281,6 +285,10 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _local(self) -> bool:
         """Whether to iterate in place: what is never asked on functional graphs need not be known."""
         return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
+
+    @cached_property
+    def _moves(self) -> in_place.MoveTable:
+        return in_place.MoveTable.of(self.mdp)
 
     @cached_property
     def _contest(self) -> Contest:
@@ -307,6 +315,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         if self._solver in DIRECT_SOLVERS and (self._solver != banded.NAME or self._narrow(policy)):
             return self._direct_pass(policy, values, AS_ASKED)
         return self._sweeps_pass(policy, values, last, math.inf, "")
+
+    def _changes(self, last: PassOutcome) -> int:
+        """Return how many actions changed in the last round, of which a pass may have many, or in the last pass."""
+        return last.changed if self._unsettled == UNKNOWN else self._unsettled
 
     def _narrow(self, policy: IntArray) -> bool:
         """Return whether the band of a policy can be stored."""
@@ -348,10 +360,11 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is None:
             name, reason = contest.first(local=self._local)
         else:
-            settled = SETTLED * self._unsettled <= self.mdp.num_states
+            unsettled = self._changes(last)
+            settled = SETTLED * unsettled <= self.mdp.num_states
             if settled and contest.comparison_due and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
-            name, reason = contest.choose(self._unsettled)
+            name, reason = contest.choose(unsettled)
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
@@ -368,7 +381,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         relax, floor = self._relaxation(rows), self._span_floor(values)
         first = self._sweep(rows, values, count // 2, floor, relax)
         swept = self._sweep(rows, first.values, count // 2, floor, relax)
-        ended = in_place.sweep_in_place(self.mdp, policy, values, count)
+        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, values, count)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
         span_tol = self._span_for(self.tolerance)
         jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
@@ -381,21 +394,55 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _sweeps_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, work: float, reason: str
     ) -> PolicyEvaluation:
-        """Sweep as often as the improvements to come are worth, then back up what may be the best."""
-        if self._eliminating is None and elimination.pays(self.mdp):
-            self._eliminating = elimination.EliminatingBackups(self.mdp)
-        evaluation = self._some_sweeps(policy, values, last, work / self._costs.sweep)
-        if self._eliminating is None:
-            last_backup, looked_at = backup(self.mdp, evaluation.values, policy), 1.0
+        """Sweep as often as the improvements to come are worth, then back up what may be the best.
+
+        On small models round after round, in one compiled loop, until a policy takes many sweeps.
+        """
+        mdp, costs = self.mdp, self._costs
+        if self._eliminating is None and elimination.pays(mdp):
+            self._eliminating = elimination.EliminatingBackups(mdp)
+        partial_span, changed = (
+            (mdp.largest_reward, UNKNOWN) if last is None else (last.residual.span, self._changes(last))
+        )
+        swept, backups, looked_at, last_backup = 0.0, 0, 0.0, None
+        if self._in_one_loop and not (self._stays and len(self._relaxation(PolicyRows.of(mdp, policy)))):
+            made = self._sweep_rounds(policy, values, partial_span, changed, work)
+            swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
+            policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
+            self._in_one_loop = last_backup is not None
+        if last_backup is None:
+            evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
+            if self._eliminating is None:
+                last_backup = backup(mdp, evaluation.values, policy)
+                looked_at += 1.0
+            else:
+                last_backup = self._eliminating.backup(evaluation.values, policy)
+                looked_at += self._eliminating.pairs / mdp.num_pairs
+            changed = kernels.count_different(last_backup.actions, policy)
         else:
-            last_backup = self._eliminating.backup(evaluation.values, policy)
-            looked_at = self._eliminating.pairs / self.mdp.num_pairs
-        self._unsettled = kernels.count_different(last_backup.actions, policy)
-        count = evaluation.swept / self.mdp.num_states
-        self._contest.paid(SWEEPS, count * self._costs.sweep + looked_at * self._costs.backup)
+            evaluation = PolicyEvaluation(values, policy, f"{PARTIAL} {sweeps.NAME}", 0, exact=False)
+        swept = evaluation.swept + int(swept) * mdp.num_states
+        self._unsettled = changed
+        self._rounds += backups
+        self._contest.paid(SWEEPS, swept / mdp.num_states * costs.sweep + looked_at * costs.backup)
         if reason:
             evaluation = evaluation._replace(forecast=Forecast(self._contest.predicted(SWEEPS) * 1e-9, reason))
-        return evaluation._replace(last_backup=last_backup)
+        return evaluation._replace(swept=swept, last_backup=last_backup, backups=backups, improvement="at once")
+
+    def _sweep_rounds(
+        self, policy: IntArray, values: FloatArray, partial_span: float, changed: int, work: float
+    ) -> sweeps.Rounds:
+        """Sweep and back up in one compiled loop."""
+        mdp = self.mdp
+        limits = sweeps.RoundLimits(
+            span_tol=0.99 * self.tolerance * (1.0 - mdp.discount * mdp.row_sums[1]),
+            sweep_tol=max(self._span_for(self.tolerance), self._span_floor(values)),
+            sweep_share=SWEPT_SHARE,
+            sweeps_per_change=SWEEPS_PER_CHANGE,
+            most_sweeps=FIRST_SWEEPS,
+            most_work=min(in_place.MAX_WORK, work / self._costs.state),
+        )
+        return sweeps.sweep_and_back_up(mdp, values, policy, limits, self._eliminating, partial_span, changed)
 
     def _in_place_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, reason: str
@@ -406,7 +453,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         result = in_place.iterate_in_place(
-            mdp, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
+            mdp, self._moves, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
@@ -426,10 +473,11 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
         contest, costs, mdp = self._contest, self._costs, self.mdp
         rounds = max(1, min(MAX_IMPROVEMENTS, int(contest.direct / (2.0 * costs.backup))))
-        policy, done = in_place.improve_in_place(mdp, values, policy, rounds)
+        policy, done = in_place.improve_in_place(mdp, self._moves, values, policy, rounds)
         solved, solver = self._solve_directly(PolicyRows.of(mdp, policy), values)
         cost = contest.direct + 2 * done * costs.backup
         contest.paid(DIRECT, cost)
+        self._unsettled = UNKNOWN
         forecast = Forecast(cost * 1e-9, reason)
         return PolicyEvaluation(solved, policy, solver, mdp.num_states, exact=True, backups=2 * done, forecast=forecast)
 
@@ -440,11 +488,11 @@ class AdaptiveEvaluation(ExactEvaluation):
             return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._local else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
-        if self._bandwidth is None:
+        if self._separator is None:
             order = max(ORDER_LEAST, ORDER_COST * n)
             if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
                 return banded_too  # finding an order for a sparse factorisation would cost as much
-            self._bandwidth = lu.bandwidth(rows)
+            self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 
     def _solve_directly(self, rows: PolicyRows, values: FloatArray) -> tuple[FloatArray, str]:
@@ -454,27 +502,25 @@ class AdaptiveEvaluation(ExactEvaluation):
             if solved is not None:
                 return solved, krylov.NAME
         cost = banded_cost(self.mdp.num_states, *banded.bandwidths(rows))
-        known = self._bandwidth is not None and self._sparse_cost() < cost
+        known = self._separator is not None and self._sparse_cost() < cost
         if self._solver == lu.NAME or (self._solver != banded.NAME and known) or cost == math.inf:
             return self._factorise(rows), lu.NAME
         return banded.solve_banded(rows, *banded.bandwidths(rows)), banded.NAME
 
     def _some_sweeps(
-        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, most: float
+        self, policy: IntArray, values: FloatArray, partial_span: float, changed: int, most: float
     ) -> PolicyEvaluation:
         """Sweep a few times while many actions change: knowing this policy's values well would be wasted.
 
         Once none changes, they are all that is left to know; after `most` sweeps the contest goes on.
         """
-        mdp = self.mdp
-        partial_span, max_sweeps = mdp.largest_reward, 1.0
-        if last is not None:
-            n, changed = mdp.num_states, last.changed
-            partial_span = last.residual.span * min(1.0, 10.0 * changed / n)
-            max_sweeps = math.ceil(SWEEPS_PER_CHANGE * n / changed) if changed else math.inf
+        mdp, max_sweeps = self.mdp, 1.0
+        if changed != UNKNOWN:
+            partial_span *= min(1.0, 10.0 * changed / mdp.num_states)
+            max_sweeps = math.ceil(SWEEPS_PER_CHANGE * mdp.num_states / changed) if changed else math.inf
         floor = self._span_floor(values)
         span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
-        if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and last is not None):
+        if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and changed != UNKNOWN):
             limit = most if self._solver is None else MAX_EXACT_SWEEPS
             result = self._iterate(policy, values, span_tol, limit, may_factorise=self._solver is not None)
             exact = lu.NAME in result.solver or span_tol <= floor
@@ -542,7 +588,7 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
 
 
 def sparse_cost(num_states: int, width: int) -> float:
-    """Return the nanoseconds of a sparse factorisation, about, from the bandwidth w after reordering.
+    """Return the nanoseconds of a sparse factorisation, about, from the size w of separators.
 
     Nested separators of size w cost w³: little on a grid, where w³ = S^1.5, and S² on a cube.
     """
@@ -570,7 +616,8 @@ class Contest:
         """Predicted nanoseconds of a factorisation."""
         self._passes = 0
         self._paid = 0.0
-        self._loss = math.inf
+        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        """Of the last pass; at first of any policy, from values of zero."""
         self._current = self._iterative = SWEEPS
         """The solver at work, and the one that takes over from factorisations."""
         self._compare_at = 2.0 * FIRST_BACKUPS * self._costs.backup
@@ -604,15 +651,15 @@ class Contest:
     def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
-        The first figures of either are rough: only one that is clearly faster takes over, also than what iteration in
-        place has shown so far.
+        The first figures of either are rough: only one that is clearly faster takes over, also than what the one at
+        work has shown so far.
         """
         self.spent[self._current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
         if self._current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
             self._current, self.left[SWEEPS] = SWEEPS, jacobi
-        elif self._current == SWEEPS and CLEARLY * gauss_seidel < jacobi:
+        elif self._current == SWEEPS and CLEARLY * gauss_seidel < min(jacobi, self.left[SWEEPS]):
             self._current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
 
     def judge(self, last: PassOutcome) -> None:

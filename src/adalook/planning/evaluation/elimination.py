@@ -14,7 +14,7 @@ The bound holds in floats with a margin of two rounding errors of a backup; the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 EPSILON = 2.0**-50
 """Relative error of the sums below, with room."""
+ROOM = 1.0 + 2.0**-40
+"""Makes up for computing a rounding error in floats."""
 MIN_ROW_LENGTH = 10
 """Successors of a row, on average, from which on leaving rows out saves more than deciding about them costs."""
 
@@ -42,61 +44,89 @@ def pays(mdp: MDP) -> bool:
     return entries >= MIN_ROW_LENGTH * max(1, mdp.rows.num_rows - first)
 
 
+class KnownBounds(NamedTuple):
+    """What earlier backups tell about the actions' values; kernels change it in place."""
+
+    bounds: FloatArray  # (S, A) Q_w(s, a) less the offset at that time
+    last: FloatArray  # (S,) values of the last backup, zero at first
+    offset: FloatArray  # (1,) sum of γ max(v − w) over all backups
+
+
+class RoundingSizes(NamedTuple):
+    """The numbers of a model that rounding depends on, as kernels take them."""
+
+    least_error: float
+    """The rounding of T v − v is at most this …"""
+    error_per_size: float
+    """… plus this times max|v|."""
+    lightest: float
+    heaviest: float
+    """Bounds on the sums of all rows."""
+
+    @classmethod
+    def of(cls, mdp: MDP) -> RoundingSizes:
+        """Return the sizes of a model."""
+        least = rounding_bound(mdp, 0.0)
+        return cls(least, rounding_bound(mdp, 1.0) - least, *mdp.row_sums)
+
+
 class EliminatingBackups:
     """Backs up the values of one solve, again and again, looking only at actions that may be the best."""
 
     def __init__(self, mdp: MDP) -> None:
         self._mdp = mdp
-        self._bounds: FloatArray = np.where(mdp.codes == NOT_OFFERED, -np.inf, mdp.rewards)
-        """(S, A) Q_w(s, a) less the offset at that time."""
-        self._offset = 0.0
-        """Sum of γ max(v − w) over all backups."""
-        self._last: FloatArray | None = None
-        """(S,) values of the last backup, zero at first."""
+        bounds: FloatArray = np.where(mdp.codes == NOT_OFFERED, -np.inf, mdp.rewards)
+        self.known = KnownBounds(bounds, np.zeros(mdp.num_states), np.zeros(1))
+        self.sizes = RoundingSizes.of(mdp)
         self.pairs = 0
         """(state, action) pairs that the last backup looked at."""
 
     def backup(self, values: FloatArray, policy: IntArray) -> Backup:
-        """Back up every state; what comes out is what `levels.backup` computes. Keeps `values` until the next call."""
+        """Back up every state; what comes out is what `levels.backup` computes."""
         mdp, n = self._mdp, self._mdp.num_states
-        rise, size = _largest_rise(values, self._last if self._last is not None else np.empty(0))
-        sums = mdp.row_sums[1] if rise > 0.0 else mdp.row_sums[0]
-        step = mdp.discount * rise * sums
-        self._offset += step + EPSILON * (abs(step) + abs(self._offset) + size)
-        self._last = values
-        margin = 2.0 * rounding_bound(mdp, size) + EPSILON * abs(self._offset)
         best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
         if len(shared):
             shared_expectations(mdp.arrays, values, shared)
-        arguments = (mdp.arrays, shared, values, policy, self._bounds, self._offset, margin, best, action)
+        size, margin = renew(mdp.arrays, self.sizes, self.known, values)
+        arguments = (mdp.arrays, shared, values, policy, self.known, margin, best, action)
         if mdp.num_pairs + len(mdp.rows.indices) < threads.MIN_ENTRIES:
-            parts = [_backup_range(*arguments, 0, n)]
+            parts = [backup_range(*arguments, 0, n)]
         else:
-            parts = threads.split(_backup_range, n, arguments)
+            parts = threads.split(backup_range, n, arguments)
         low, high, own_low, own_high, pairs = zip(*parts, strict=True)
         self.pairs = sum(pairs)
         return Backup(best, action, shared, Residual(min(low), max(high), min(own_low), max(own_high), size))
 
 
 @compiled
+def renew(model: ModelArrays, sizes: RoundingSizes, known: KnownBounds, v: FloatArray) -> tuple[float, float]:
+    """Add γ max(v − w) to the offset, rounded up, and keep v; returns max|v| and the margin of comparisons."""
+    rise, size = _largest_rise(v, known.last)
+    step = model.discount * rise * (sizes.heaviest if rise > 0.0 else sizes.lightest)
+    known.offset[0] += step + EPSILON * (abs(step) + abs(known.offset[0]) + size)
+    known.last[:] = v
+    error = sizes.least_error + sizes.error_per_size * size * ROOM
+    return size, 2.0 * error + EPSILON * abs(known.offset[0])
+
+
+@compiled
 def _largest_rise(v: FloatArray, w: FloatArray) -> tuple[float, float]:
-    """Return max(v − w) and max|v|; an empty w stands for zeros."""
+    """Return max(v − w) and max|v|."""
     rise, size = -np.inf, 0.0
     for s in range(len(v)):
-        change = v[s] - w[s] if len(w) else v[s]
+        change = v[s] - w[s]
         rise = change if change > rise else rise
         size = abs(v[s]) if abs(v[s]) > size else size
     return rise, size
 
 
 @compiled
-def _backup_range(
+def backup_range(
     model: ModelArrays,
     shared: FloatArray,
     v: FloatArray,
     policy: IntArray,
-    bounds: FloatArray,
-    offset: float,
+    known: KnownBounds,
     margin: float,
     best: FloatArray,
     action: IntArray,
@@ -108,6 +138,7 @@ def _backup_range(
     Returns (min, max) of T v − v, (min, max) of T_π v − v, and how many pairs were looked at.
     """
     low, high, own_low, own_high = np.inf, -np.inf, np.inf, -np.inf
+    bounds, offset = known.bounds, known.offset[0]
     count = 0
     for s in range(index(first), index(last)):
         chosen = index(policy[s])

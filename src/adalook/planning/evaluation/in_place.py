@@ -16,20 +16,27 @@ The rounds are compiled as one loop: on small models a round takes microseconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled, inlined
-from adalook.mdp.transitions import ModelArrays, Predecessors, is_deterministic, is_stochastic, row_of
+from adalook.mdp.transitions import (
+    LONG_ROW,
+    NOT_OFFERED,
+    ModelArrays,
+    Predecessors,
+    is_deterministic,
+    is_stochastic,
+    row_of,
+)
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
     eliminate,
     gather_front,
-    greedy,
     index,
     shared_expectations,
 )
@@ -62,6 +69,10 @@ VERY_FEW = 32
 """On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
 states changed, and ever fewer."""
 NO_ACTION = -1
+WIDTHS = (3, 4, 5)
+"""Row lengths for which kernels are compiled apart, with the loop over a row unrolled: it takes half the time."""
+MAX_PLACES = 2**28
+"""Successors of all moves, padded, beyond which a model takes too much room: 12 bytes each."""
 FLOW_STEPS, ONE_WAY = 4, 3.0
 """Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability."""
 SAMPLE = 256
@@ -119,29 +130,56 @@ def suits(mdp: MDP) -> bool:
 
 
 def has_short_rows(mdp: MDP) -> bool:
-    """Return whether a policy's rows can be stored side by side, padded to the longest."""
-    return mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
+    """Return whether the rows of all moves can be stored side by side, padded to the longest."""
+    short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
+    return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
 
 
-def sweep_in_place(mdp: MDP, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
+class MoveTable(NamedTuple):
+    """The rows of all moves, all of one length: Q(s, a) = reward(s, a) + Σ weight(s·A + a, k) v(successor(s·A + a, k)).
+
+    Reading one has neither branches nor lookups.
+    """
+
+    reward: FloatArray  # (S, A) takes in what is expected of shared rows; −inf where an action is not offered
+    successor: IntArray  # (S·A, width)
+    weight: FloatArray  # (S·A, width) γ times probabilities, zero in the padding
+    places: tuple[int, ...]
+    """As many as a row has, or none: the length of a tuple is part of its type, for which kernels are compiled."""
+
+    @classmethod
+    def of(cls, mdp: MDP) -> MoveTable:
+        """Write the table of a model."""
+        width = next((width for width in WIDTHS if width >= mdp.longest_row), mdp.longest_row)
+        places = (0,) * width if width in WIDTHS else ()
+        successor, weight = np.empty((mdp.codes.size, width), mdp.codes.dtype), np.empty((mdp.codes.size, width))
+        table = cls(np.empty(mdp.codes.shape), successor, weight, places)
+        _write_table(mdp.arrays, table)
+        return table
+
+
+def sweep_in_place(mdp: MDP, table: MoveTable, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
     """Return values (S,) swept `count` times in place by a policy, in the direction that suits it."""
     values = values.copy()
-    _sweep_policy(mdp.arrays, max(1, mdp.longest_row), np.empty(mdp.rows.num_shared), values, policy, count)
+    _sweep_policy(mdp.arrays, table, np.empty(mdp.rows.num_shared), values, policy, count)
     return values
 
 
-def improve_in_place(mdp: MDP, values: FloatArray, policy: IntArray, rounds: int) -> tuple[IntArray, int]:
+def improve_in_place(
+    mdp: MDP, table: MoveTable, values: FloatArray, policy: IntArray, rounds: int
+) -> tuple[IntArray, int]:
     """Improve a policy by backups in place, there and back, until no action changes or so many rounds are over.
 
     Returns (policy, rounds). From the values of the policy, or below, each backup can only raise them.
     """
     values, policy = values.copy(), policy.copy()
-    done = _improve_rounds(mdp.arrays, np.empty(mdp.rows.num_shared), values, policy, rounds)
+    done = _improve_rounds(mdp.arrays, table, np.empty(mdp.rows.num_shared), values, policy, rounds)
     return policy, int(done)
 
 
 def iterate_in_place(
     mdp: MDP,
+    table: MoveTable,
     values: FloatArray,
     policy: IntArray,
     tolerance: float,
@@ -154,6 +192,7 @@ def iterate_in_place(
 
     Args:
         mdp: the model.
+        table: its moves.
         values: (S,) where to start from.
         policy: (S,) likewise.
         tolerance: on the policy's loss.
@@ -174,7 +213,7 @@ def iterate_in_place(
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, unsettled, residual = _run_rounds(
-        mdp.arrays, predecessors, max(1, mdp.longest_row), state, partial_span, goal, max_work, from_scratch
+        mdp.arrays, table, predecessors, state, partial_span, goal, max_work, from_scratch
     )
     last_backup = Backup(best, action, shared, Residual(*residual))
     return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
@@ -191,64 +230,102 @@ class IterationState(NamedTuple):
 
 
 class PaddedRows(NamedTuple):
-    """The rows of a policy, all of one length: v(s) = reward(s) + Σ weight(s, k) v(successor(s, k)).
+    """The rows of one policy, as in `MoveTable`, side by side in memory.
 
-    A sweep then has neither branches nor lookups. What a move leaves in place is solved for: with p = P(s | s, π(s)),
-    reward and weights are divided by 1 − γ p, and s itself is no successor.
+    What a move leaves in place is solved for: with p = P(s | s, π(s)), reward and weights are divided by 1 − γ p, and
+    s itself has no weight.
     """
 
-    reward: FloatArray  # (S,) takes in what is expected of shared rows
-    successor: IntArray  # (S, longest row)
-    weight: FloatArray  # (S, longest row) γ/(1 − γ p) times probabilities, zero in the padding
+    reward: FloatArray  # (S,)
+    successor: IntArray  # (S, width)
+    weight: FloatArray  # (S, width)
+    places: tuple[int, ...]
 
 
 @compiled
-def _pad_rows(model: ModelArrays, shared: FloatArray, policy: IntArray, in_place: IntArray, padded: PaddedRows) -> None:
-    """Write a policy's rows; in_place (S,) remembers the actions whose rows are there already.
+def _write_table(model: ModelArrays, table: MoveTable) -> None:
+    """Write the rows of all moves; of shared ones, the reward alone."""
+    num_states, num_actions = model.codes.shape
+    reward, successor, weight, _ = table
+    for s in range(index(num_states)):
+        for a in range(index(num_actions)):
+            code, place = model.codes[s, a], s * index(num_actions) + a
+            used = index(0)
+            reward[s, a] = model.rewards[s, a] if code != NOT_OFFERED else -np.inf
+            if is_deterministic(code):
+                successor[place, used], weight[place, used] = code, model.discount
+                used += index(1)
+            elif row_of(code) >= model.num_shared:
+                row = index(row_of(code))
+                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                    successor[place, used], weight[place, used] = model.indices[k], model.discount * model.data[k]
+                    used += index(1)
+            for k in range(used, index(successor.shape[1])):
+                successor[place, k], weight[place, k] = s, 0.0
 
-    What is expected of shared rows changes with the values.
-    """
-    reward, successor, weight = padded
-    for s in range(len(policy)):
-        a = index(policy[s])
-        code = model.codes[s, a]
-        row = row_of(code)
-        is_shared = not is_deterministic(code) and row < len(shared)
-        if policy[s] == in_place[s] and not is_shared:
-            continue
-        in_place[s] = policy[s]
-        reward[s] = model.rewards[s, a]
-        used, stay = 0, 0.0
-        if is_deterministic(code):
-            if code == s:
-                stay = 1.0
-            else:
-                successor[s, 0], weight[s, 0], used = code, model.discount, 1
-        elif is_shared:
-            reward[s] += model.discount * shared[index(row)]
-        else:
-            for k in range(index(model.indptr[index(row)]), index(model.indptr[index(row + 1)])):
-                if model.indices[k] == s:
-                    stay = model.data[k]
-                else:
-                    successor[s, index(used)], weight[s, index(used)] = model.indices[k], model.discount * model.data[k]
-                    used += 1
-        if stay > 0.0:
-            left = 1.0 / (1.0 - model.discount * stay)
-            reward[s] *= left
-            for k in range(used):
-                weight[s, index(k)] *= left
-        for k in range(used, successor.shape[1]):
-            successor[s, index(k)], weight[s, index(k)] = s, 0.0
+
+@compiled
+def _expect_shared(model: ModelArrays, v: FloatArray, shared: FloatArray, table: MoveTable) -> None:
+    """Compute what is expected of shared rows, and take it into the rewards of the moves that have one."""
+    if len(shared) == 0:
+        return
+    shared_expectations(model, v, shared)
+    for s in range(index(model.codes.shape[0])):
+        for a in range(index(model.codes.shape[1])):
+            code = model.codes[s, a]
+            if is_stochastic(code) and row_of(code) < len(shared):
+                table.reward[s, a] = model.rewards[s, a] + model.discount * shared[index(row_of(code))]
 
 
 @inlined
-def _swept_value(s: int, padded: PaddedRows, v: FloatArray) -> float:
-    """Return (T_π v)(s)."""
-    total: float = padded.reward[s]
-    for k in range(index(padded.successor.shape[1])):
-        total += padded.weight[s, k] * v[index(padded.successor[s, k])]
-    return total
+def _row_value(reward: float, rows: MoveTable | PaddedRows, row: int, v: FloatArray) -> float:
+    """Return reward + Σ weight v over one row of a `MoveTable` or of `PaddedRows`; short ones are unrolled.
+
+    Two sums side by side: in place, one product waits for the state before, and the others should not wait for it.
+    """
+    total: float = reward + _product(rows, row, 0, v)
+    if len(rows.places) > 0:
+        rest: float = _product(rows, row, 1, v) + _product(rows, row, 2, v)
+        if len(rows.places) > 3:
+            total += _product(rows, row, 3, v)
+        if len(rows.places) > 4:
+            rest += _product(rows, row, 4, v)
+    else:
+        rest = 0.0
+        for k in range(1, rows.successor.shape[1]):
+            rest += _product(rows, row, k, v)
+    return total + rest
+
+
+@inlined
+def _product(rows: MoveTable | PaddedRows, row: int, k: int, v: FloatArray) -> Any:
+    """Return weight times value at place k of a row."""
+    return rows.weight[row, index(k)] * v[index(rows.successor[row, index(k)])]
+
+
+@compiled
+def _pad_rows(table: MoveTable, policy: IntArray, in_place: IntArray, has_shared: bool, padded: PaddedRows) -> None:
+    """Copy a policy's rows; in_place (S,) remembers the actions whose rows are there already.
+
+    What is expected of shared rows changes with the values.
+    """
+    num_actions = index(table.reward.shape[1])
+    for s in range(index(len(policy))):
+        a = index(policy[s])
+        if policy[s] == in_place[s] and not has_shared:
+            continue
+        in_place[s] = policy[s]
+        row, stay = s * num_actions + a, 0.0
+        for k in range(index(padded.successor.shape[1])):
+            here = index(table.successor[row, k]) == s
+            stay += table.weight[row, k] if here else 0.0
+            padded.successor[s, k] = table.successor[row, k]
+            padded.weight[s, k] = 0.0 if here else table.weight[row, k]
+        padded.reward[s] = table.reward[s, a]
+        if stay > 0.0:
+            padded.reward[s] /= 1.0 - stay
+            for k in range(index(padded.successor.shape[1])):
+                padded.weight[s, k] /= 1.0 - stay
 
 
 @compiled
@@ -300,42 +377,6 @@ def _against_the_flow(padded: PaddedRows) -> int:
 
 
 @compiled
-def _sweep_whole(
-    padded: PaddedRows, v: FloatArray, target: float, max_sweeps: float, direction: int, steps: FloatArray
-) -> tuple[int, bool]:
-    """Sweep T_π in place until no state changes by more than `target`, or `max_sweeps` times.
-
-    Every few sweeps, or pairs there and back, what is to come is extrapolated from their changes, steps (W, S).
-    Returns (states updated, whether the target was reached).
-    """
-    num_states = index(len(v))
-    last = index(num_states - 1)
-    work, largest, kept = 0, np.inf, 0
-    forward, halfway = direction != BACK, False
-    while largest > target and work < max_sweeps * len(v):
-        largest = 0.0
-        step = steps[index(kept)]
-        for i in range(num_states):
-            s = i if forward else last - i
-            change = _swept_value(s, padded, v) - v[s]
-            size = abs(change)
-            largest = size if size > largest else largest
-            v[s] += change
-            step[s] = step[s] + change if halfway else change
-        work += len(v)
-        if direction == BOTH_WAYS:
-            forward, halfway = not forward, not halfway
-        if halfway:
-            continue  # there and back count as one
-        kept += 1
-        if kept == len(steps):
-            kept = 0
-            if largest > target and extrapolate(v, steps):
-                largest = np.inf
-    return work, largest <= target
-
-
-@compiled
 def extrapolate(v: FloatArray, steps: FloatArray) -> bool:
     """Move v to the affine combination of the last iterates whose change is the least (reduced rank extrapolation).
 
@@ -383,18 +424,31 @@ def _dot(one: FloatArray, other: FloatArray) -> float:
 
 @compiled
 def _sweep_policy(
-    model: ModelArrays, longest_row: int, shared: FloatArray, v: FloatArray, policy: IntArray, count: int
+    model: ModelArrays, table: MoveTable, shared: FloatArray, v: FloatArray, policy: IntArray, count: int
 ) -> None:
     """Sweep T_π so many times, in place."""
-    num_states = len(v)
+    num_states, width = len(v), table.successor.shape[1]
     padded = PaddedRows(
         np.empty(num_states),
-        np.empty((num_states, longest_row), model.codes.dtype),
-        np.empty((num_states, longest_row)),
+        np.empty((num_states, width), model.codes.dtype),
+        np.empty((num_states, width)),
+        table.places,
     )
-    shared_expectations(model, v, shared)
-    _pad_rows(model, shared, policy, np.full_like(policy, NO_ACTION), padded)
-    _sweep_whole(padded, v, 0.0, float(count), _against_the_flow(padded), np.empty((WINDOW, num_states)))
+    _expect_shared(model, v, shared, table)
+    _pad_rows(table, policy, np.full_like(policy, NO_ACTION), False, padded)
+    nobody = np.empty(0, model.codes.dtype)
+    active = ActiveSet(np.empty(num_states, np.bool_), nobody, nobody, nobody)
+    _sweep_until(
+        padded,
+        Predecessors(nobody, nobody, nobody),
+        v,
+        0.0,
+        float(count),
+        _against_the_flow(padded),
+        active,
+        0,
+        np.empty((WINDOW, num_states)),
+    )
 
 
 @compiled
@@ -406,15 +460,16 @@ def _sweep_all(
     The change is written to step (S,), or halfway there and back added to it.
     """
     num_states = index(len(v))
-    last = index(num_states - 1)
+    last = index(num_states - index(1))
     count = 0
     for i in range(num_states):
         s = i if forward else last - i
-        change = _swept_value(s, padded, v) - v[s]
+        new = _row_value(padded.reward[s], padded, s, v)
+        change = new - v[s]
+        v[s] = new
         far = abs(change) > target
         moved[s] = far
         count += far
-        v[s] += change
         step[s] = step[s] + change if halfway else change
     return count
 
@@ -425,7 +480,7 @@ def _sweep_some(padded: PaddedRows, v: FloatArray, target: float, front: IntArra
     count = 0
     for i in range(index(size)):
         s = index(front[i])
-        new = _swept_value(s, padded, v)
+        new = _row_value(padded.reward[s], padded, s, v)
         changed[index(count)] = front[i]
         count += abs(new - v[s]) > target
         v[s] = new
@@ -442,7 +497,7 @@ class ActiveSet(NamedTuple):
 
 
 @compiled
-def _sweep_active(
+def _sweep_until(
     padded: PaddedRows,
     predecessors: Predecessors,
     v: FloatArray,
@@ -453,19 +508,22 @@ def _sweep_active(
     mark: int,
     steps: FloatArray,
 ) -> tuple[int, bool, int]:
-    """Do as `_sweep_whole`, but once few states change, sweep only their predecessors.
+    """Sweep T_π in place until no state changes by more than `target`, or `max_sweeps` times.
 
+    Every few sweeps, or pairs there and back, what is to come is extrapolated from their changes, steps (W, S). Once
+    few states change, only their predecessors are swept, if these are listed.
     Returns (states updated, whether the target was reached, last mark used in `active.stamp`).
     """
     num_states = len(v)
     moved, changed, front, stamp = active
     work, count, kept = 0, num_states, 0
     forward, halfway = direction != BACK, False
+    few = num_states // FEW if len(predecessors.sources) > 0 else 0
     while count > 0 and work < max_sweeps * num_states:
-        if FEW * count > num_states:
+        if count > few:
             count = _sweep_all(padded, v, target, forward, moved, steps[index(kept)], halfway)
             work += num_states
-            if FEW * count <= num_states:
+            if 0 < count <= few:
                 _list_moved(moved, changed)
             if direction == BOTH_WAYS:
                 forward, halfway = not forward, not halfway
@@ -473,7 +531,7 @@ def _sweep_active(
                 kept += 1
             if kept == len(steps):
                 kept = 0
-                if FEW * count > num_states and extrapolate(v, steps):
+                if count > few and extrapolate(v, steps):
                     count = num_states
         else:
             mark += 1
@@ -493,8 +551,49 @@ def _list_moved(moved: BoolArray, changed: IntArray) -> None:
             count += 1
 
 
+@inlined
+def _best_move(table: MoveTable, v: FloatArray, chosen: int, s: int) -> tuple[float, int, float]:
+    """Return (value of the best move of a state, its action, value of the chosen action), which wins ties."""
+    num_actions = table.reward.shape[1]
+    row = s * index(num_actions)
+    top, own = -np.inf, -np.inf
+    action = chosen
+    for a in range(num_actions):
+        q = _row_value(table.reward[s, index(a)], table, row + index(a), v)
+        action = a if q > top else action
+        top = q if q > top else top
+        own = q if a == chosen else own
+    return top, chosen if own == top else action, own
+
+
 @compiled
-def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray) -> int:
+def back_up(model: ModelArrays, table: MoveTable, state: IterationState) -> tuple[float, float, float, float, float]:
+    """Do as `backup_range` for all states, by the table where its sums are short enough for the rounding bound.
+
+    A term is rounded with its weight, its product and one sum of at most `LONG_ROW` more: no worse than by the model.
+    """
+    v, policy, best, action, shared = state
+    if table.successor.shape[1] > LONG_ROW:
+        shared_expectations(model, v, shared)
+        low, high, own_low, own_high, size = backup_range(model, shared, v, policy, best, action, 0, len(v))
+        return low, high, own_low, own_high, size
+    _expect_shared(model, v, shared, table)
+    low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
+    for s in range(index(len(v))):
+        top, top_action, own = _best_move(table, v, policy[s], s)
+        best[s] = top
+        action[s] = top_action
+        gain, drift, magnitude = top - v[s], own - v[s], abs(v[s])
+        low = gain if gain < low else low
+        high = gain if gain > high else high
+        own_low = drift if drift < own_low else own_low
+        own_high = drift if drift > own_high else own_high
+        size = magnitude if magnitude > size else size
+    return low, high, own_low, own_high, size
+
+
+@compiled
+def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray) -> int:
     """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties.
 
     Where hardly any action changes on the way there, there is no way back. Returns how many ways it went.
@@ -503,24 +602,26 @@ def _improve_there_and_back(model: ModelArrays, shared: FloatArray, v: FloatArra
     changed = 0
     for i in range(index(len(v))):
         back = last - i
-        v[back], action, _, _ = greedy(model, shared, v, back, policy[back])
+        v[back], action, _ = _best_move(table, v, policy[back], back)
         changed += action != policy[back]
         policy[back] = action
     if VERY_FEW * changed <= len(v):
         return 1
     for s in range(index(len(v))):
-        v[s], policy[s], _, _ = greedy(model, shared, v, s, policy[s])
+        v[s], policy[s], _ = _best_move(table, v, policy[s], s)
     return 2
 
 
 @compiled
-def _improve_rounds(model: ModelArrays, shared: FloatArray, v: FloatArray, policy: IntArray, rounds: int) -> int:
+def _improve_rounds(
+    model: ModelArrays, table: MoveTable, shared: FloatArray, v: FloatArray, policy: IntArray, rounds: int
+) -> int:
     """Back up in place, there and back, until no action changes or so many rounds are over; returns how many."""
     before = np.empty_like(policy)
     for done in range(rounds):
         before[:] = policy
-        shared_expectations(model, v, shared)
-        _improve_there_and_back(model, shared, v, policy)
+        _expect_shared(model, v, shared, table)
+        _improve_there_and_back(table, v, policy)
         if count_different(before, policy) == 0:
             return done + 1
     return rounds
@@ -539,8 +640,8 @@ def _next_sweeps(different: int, num_states: int, partial_span: float, sweep_tol
 @compiled
 def _run_rounds(
     model: ModelArrays,
+    table: MoveTable,
     predecessors: Predecessors,
-    longest_row: int,
     state: IterationState,
     partial_span: float,
     goal: Goal,
@@ -554,14 +655,16 @@ def _run_rounds(
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
     v, policy, best, action, shared = state
+    width = table.successor.shape[1]
     padded = PaddedRows(
         np.empty(num_states),
-        np.empty((num_states, longest_row), model.codes.dtype),
-        np.empty((num_states, longest_row)),
+        np.empty((num_states, width), model.codes.dtype),
+        np.empty((num_states, width)),
+        table.places,
     )
     listed = 0 if whole else num_states
     active = ActiveSet(
-        np.empty(listed, np.bool_),
+        np.empty(num_states, np.bool_),
         np.empty(listed + 1, model.codes.dtype),
         np.empty(listed, model.codes.dtype),
         np.zeros(listed, np.int32),
@@ -572,12 +675,12 @@ def _run_rounds(
     direction, flow_due = BOTH_WAYS, 0
     different = num_states
     max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
-    shared_expectations(model, v, shared)
     while True:
         if settling:
             # Before the first full backup: improve as long as many actions change, or ever fewer.
             before[:] = policy
-            backups += _improve_there_and_back(model, shared, v, policy)
+            _expect_shared(model, v, shared, table)
+            backups += _improve_there_and_back(table, v, policy)
             previous, different = different, count_different(before, policy)
             rounds += 1
             fading = 2 * different < previous
@@ -585,24 +688,18 @@ def _run_rounds(
             settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
             left = 0 if settled else different  # what fades so fast will be gone by the next round
             max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
-        shared_expectations(model, v, shared)
-        _pad_rows(model, shared, policy, in_place, padded)
+        _expect_shared(model, v, shared, table)
+        _pad_rows(table, policy, in_place, len(shared) > 0, padded)
         if max_sweeps >= LONG and rounds >= flow_due:
             direction = _against_the_flow(padded)
             swept += FLOW_STEPS * num_states
             flow_due = rounds + FLOW_ROUNDS
-        if whole:
-            work, reached = _sweep_whole(padded, v, target, max_sweeps, direction, steps)
-        else:
-            work, reached, mark = _sweep_active(
-                padded, predecessors, v, target, max_sweeps, direction, active, mark, steps
-            )
+        work, reached, mark = _sweep_until(padded, predecessors, v, target, max_sweeps, direction, active, mark, steps)
         swept += work
         if settling:
             continue
         spent = num_states * num_actions * backups + swept
-        shared_expectations(model, v, shared)
-        residual = backup_range(model, shared, v, policy, best, action, 0, num_states)
+        residual = back_up(model, table, state)
         low, high, _, _, size = residual
         rounds += 1
         error = goal.least_error + goal.error_per_size * size
@@ -618,6 +715,6 @@ def _run_rounds(
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
         if 2 * FEW * count_different(before, policy) > num_states:
-            backups += _improve_there_and_back(model, shared, v, policy)
+            backups += _improve_there_and_back(table, v, policy)
         different = count_different(before, policy)
         max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)

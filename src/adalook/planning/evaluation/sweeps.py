@@ -20,7 +20,16 @@ from adalook.mdp.transitions import ModelArrays, code_of_row, is_deterministic, 
 from adalook.planning import threads
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.evaluation.base import NO_EVALUATION, PassOutcome, PolicyEvaluation
-from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
+from adalook.planning.evaluation.elimination import EliminatingBackups, KnownBounds, RoundingSizes, renew
+from adalook.planning.evaluation.elimination import backup_range as eliminating_range
+from adalook.planning.lookahead.kernels import (
+    backup_range,
+    count_different,
+    index,
+    next_value,
+    shared_expectations,
+)
+from adalook.planning.lookahead.levels import Backup, Residual
 
 if TYPE_CHECKING:
     from adalook.mdp.model import MDP
@@ -137,6 +146,82 @@ def sweep_relaxed(
         total, span = total + count + 1, high - low
         if span <= span_tol or total >= max_sweeps:
             return Swept(values, total, span, rate)
+
+
+class Rounds(NamedTuple):
+    """The result of some rounds of sweeps and backups, and what they cost."""
+
+    values: FloatArray  # (S,)
+    policy: IntArray
+    """(S,) the policy that the values are of, as far as they were swept."""
+    sweeps: int
+    backups: int
+    """Backups of every state but for the last one below."""
+    looked_at: float
+    """All backups, by the share of the pairs that were looked at."""
+    unsettled: int
+    """States whose action changed in the last round."""
+    partial_span: float
+    """Span of the last backup's change."""
+    last_backup: Backup | None
+    """The backup of these values; None if the policy takes more sweeps than a round makes."""
+
+
+class RoundLimits(NamedTuple):
+    """When rounds of sweeps, and the sweeps of a round, end."""
+
+    span_tol: float
+    """Enough is a span of T v − v of at most this, rounding included."""
+    sweep_tol: float
+    """A policy is swept until the span of T_π v − v is at most this …"""
+    sweep_share: float
+    """… or this share of what the improvements to come will change …"""
+    sweeps_per_change: float
+    """… or for so many sweeps per share of the states whose action changed …"""
+    most_sweeps: int
+    """… or so often; then rounds end, too."""
+    most_work: float
+    """States swept and pairs backed up after which rounds end."""
+
+
+class RoundState(NamedTuple):
+    """The arrays that rounds work on, in place."""
+
+    values: FloatArray  # (S,)
+    spare: FloatArray  # (S,)
+    policy: IntArray  # (S,)
+    best: FloatArray  # (S,) T v of the last backup
+    action: IntArray  # (S,) and its greedy policy
+    shared: FloatArray  # (rows,) expectation of each shared row
+
+
+def sweep_and_back_up(
+    mdp: MDP,
+    values: FloatArray,
+    policy: IntArray,
+    limits: RoundLimits,
+    eliminating: EliminatingBackups | None,
+    partial_span: float,
+    changed: int,
+) -> Rounds:
+    """Sweep a policy as often as the improvements to come are worth, back up, and go on with the better one.
+
+    All in one compiled loop: on small models a round takes microseconds. `partial_span` is that of the last backup's
+    change, and `changed` the number of actions that it changed, or −1 at the beginning, when it is not known.
+    """
+    values, policy = values.copy(), policy.copy()
+    if eliminating is None:
+        known, sizes = KnownBounds(np.empty((0, 0)), NO_RELAXATION, NO_RELAXATION), RoundingSizes.of(mdp)
+    else:
+        known, sizes = eliminating.known, eliminating.sizes
+    best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    state = RoundState(values, np.empty_like(values), policy, best, action, shared)
+    count, backups, pairs, unsettled, slow, residual = _run_rounds(
+        mdp.arrays, state, known, sizes, limits, partial_span, changed
+    )
+    change = Residual(*residual)
+    last_backup = None if slow else Backup(best, action, shared, change)
+    return Rounds(values, policy, count, backups, pairs / mdp.num_pairs, unsettled, change.span, last_backup)
 
 
 class FixedSweeps:
@@ -263,6 +348,66 @@ def _sweep_until(
         if high - low <= span_tol:
             break
     return count, low, high, before
+
+
+@compiled
+def _run_rounds(
+    model: ModelArrays,
+    state: RoundState,
+    known: KnownBounds,
+    sizes: RoundingSizes,
+    limits: RoundLimits,
+    partial_span: float,
+    changed: int,
+) -> tuple[int, int, float, int, bool, tuple[float, float, float, float, float]]:
+    """Sweep and back up until the goal is reached, or enough work is done, or a policy takes too many sweeps.
+
+    Returns (sweeps, backups but the last, pairs looked at, actions changed in the last round, whether the policy takes
+    too many sweeps and was not backed up, the last backup's residual, or then its span alone).
+    """
+    v, spare, policy, best, action, shared = state
+    num_states = len(v)
+    reward, code, relax = np.empty(num_states), np.empty(num_states, model.codes.dtype), np.empty(0)
+    rows = PolicyRows(reward, code, model.indptr, model.indices, model.data, model.num_shared, model.discount)
+    total, backups, pairs = 0, 0, 0.0
+    while True:
+        most, share = 1, 1.0
+        if changed >= 0:
+            most, share = limits.most_sweeps, min(1.0, 10.0 * changed / num_states)
+            if changed > 0:
+                most = min(most, int(np.ceil(limits.sweeps_per_change * num_states / changed)))
+        span_tol = max(limits.sweep_tol, limits.sweep_share * share * partial_span)
+        _gather_policy(model, policy, reward, code)
+        count, low, high, _ = _sweep_until(rows, Buffers(v, spare, shared), most, span_tol, relax)
+        total += count
+        if count % 2 == 1:
+            v[:] = spare
+        common = low if low > 0.0 else (high if high < 0.0 else 0.0)
+        if common != 0.0:
+            for s in range(num_states):
+                v[s] += model.discount / (1.0 - model.discount) * common
+        if count == limits.most_sweeps and high - low > span_tol:
+            return total, backups, pairs, changed, True, (0.0, partial_span, 0.0, 0.0, 0.0)
+        shared_expectations(model, v, shared)
+        if len(known.last) > 0:
+            size, margin = renew(model, sizes, known, v)
+            low, high, own_low, own_high, looked_at = eliminating_range(
+                model, shared, v, policy, known, margin, best, action, 0, num_states
+            )
+            pairs += looked_at
+        else:
+            low, high, own_low, own_high, size = backup_range(model, shared, v, policy, best, action, 0, num_states)
+            pairs += model.codes.size
+        changed = count_different(action, policy)
+        error = sizes.least_error + sizes.error_per_size * size
+        good = high - low + 2.0 * error <= limits.span_tol or high - low <= 4.0 * error
+        if good or total * num_states + pairs >= limits.most_work:
+            return total, backups, pairs, changed, False, (low, high, own_low, own_high, size)
+        backups += 1
+        partial_span = high - low
+        for s in range(num_states):
+            v[s] = best[s]
+            policy[s] = action[s]
 
 
 def _sweep_in_threads(

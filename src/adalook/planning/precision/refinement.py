@@ -205,7 +205,7 @@ class _CorrectionSolver:
         if self._factors is None:
             from scipy.sparse.linalg import splu
 
-            width = lu.bandwidth(self._rows)
+            width = lu.separator_size(self._rows)
             if self._mdp.num_states * float(width) ** 2 > LU_MAX_WORK:
                 return False
             self._factors = splu(lu.policy_matrix(self._rows))
