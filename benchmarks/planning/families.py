@@ -452,3 +452,55 @@ def rooms(num_rooms: int, side: int, discount: float) -> al.MDP:
     rewards[-cells:] = 0.0
     chances = np.broadcast_to([0.8, 0.1, 0.1], successors.shape)
     return _listed(np.repeat(rewards[rank, None], 4, 1), place[successors[rank]], chances, discount)
+
+
+def sailing(side: int, discount: float) -> al.MDP:
+    """A boat on a grid, eight courses and a wind that turns by itself: a leg costs the more, the closer to the wind."""
+    n = side * side * 8
+    place, wind = np.divmod(np.arange(n), 8)
+    x, y = np.divmod(place, side)
+    courses = [(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)]
+    ahead = np.stack([np.clip(x + dx, 0, side - 1) * side + np.clip(y + dy, 0, side - 1) for dx, dy in courses], axis=1)
+    turned = (wind[:, None] + np.array([-1, 0, 1])) % 8
+    successors = ahead[..., None] * 8 + turned[:, None, :]
+    angle = np.abs((np.arange(8) - wind[:, None] + 4) % 8 - 4)
+    rewards = -np.array([1.0, 2.0, 3.0, 4.0, 8.0])[angle]
+    harbour = place == side * side - 1
+    rewards[harbour], successors[harbour] = 0.0, np.arange(n)[harbour][:, None, None]
+    return _listed(rewards, successors, np.broadcast_to([0.3, 0.4, 0.3], successors.shape), discount)
+
+
+def elevator(floors: int, discount: float) -> al.MDP:
+    """A lift that goes up, down, or opens its door, and calls that come at random: a product of many small factors."""
+    n = floors * 2**floors
+    floor, calls = np.divmod(np.arange(n), 2**floors)
+    waiting = ((calls[:, None] >> np.arange(floors)) & 1).sum(axis=1)
+    successors = np.empty((n, 3, floors + 1), int)
+    for a, way in enumerate((-1, 0, 1)):
+        there = np.clip(floor + way, 0, floors - 1) * 2**floors
+        left = calls if way else calls & ~(1 << floor)
+        successors[:, a, :floors] = there[:, None] + (left[:, None] | (1 << np.arange(floors)))
+        successors[:, a, floors] = there + left
+    chances = np.broadcast_to([*[0.3 / floors] * floors, 0.7], successors.shape)
+    return _listed(-waiting[:, None] - np.array([0.1, 0.0, 0.1]), successors, chances, discount)
+
+
+def sticky(num_states: int, discount: float) -> al.MDP:
+    """A random model whose moves stay in place, some hardly ever and some nearly always: many time scales at once."""
+    rng = np.random.default_rng(0)
+    successors = rng.integers(num_states, size=(num_states, 4, 4))
+    successors[..., 0] = np.arange(num_states)[:, None]
+    stay = rng.uniform(0.3, 0.999, size=(num_states, 4, 1))
+    chances = np.concatenate([stay, (1.0 - stay) * rng.dirichlet(np.ones(3), size=(num_states, 4))], axis=2)
+    return _listed(rng.standard_normal((num_states, 4)), successors, chances, discount)
+
+
+def stages(count: int, size: int, discount: float) -> al.MDP:
+    """A game of stages that are each left for the next one once in a hundred steps, and never come back to."""
+    rng = np.random.default_rng(0)
+    stage = np.arange(count * size) // size
+    within = stage[:, None, None] * size + rng.integers(size, size=(count * size, 3, 3))
+    later = np.minimum(stage + 1, count - 1)[:, None, None] * size + rng.integers(size, size=(count * size, 3, 1))
+    successors = np.concatenate([within, later], axis=2)
+    rewards = rng.standard_normal((count * size, 3)) + 0.1 * stage[:, None]
+    return _listed(rewards, successors, np.broadcast_to([0.5, 0.3, 0.19, 0.01], successors.shape), discount)

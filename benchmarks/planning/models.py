@@ -105,6 +105,14 @@ CASES = (
     Case("bandits-6", "bandits", {"arms": 6, "levels": 6, "discount": 0.9999}, goal=2.0),
     Case("rooms-2k", "rooms", {"num_rooms": 20, "side": 10, "discount": 0.999}, goal=2.0),
     Case("rooms-50k", "rooms", {"num_rooms": 50, "side": 32, "discount": 0.999}, goal=2.0),
+    Case("sailing-20", "sailing", {"side": 20, "discount": 0.99}, goal=2.0),
+    Case("sailing-60", "sailing", {"side": 60, "discount": 0.999}, goal=2.0),
+    Case("elevator-8", "elevator", {"floors": 8, "discount": 0.99}, goal=2.0),
+    Case("elevator-11", "elevator", {"floors": 11, "discount": 0.999}, goal=2.0),
+    Case("sticky-2k", "sticky", {"num_states": 2_000, "discount": 0.999}, goal=2.0),
+    Case("sticky-5k", "sticky", {"num_states": 5_000, "discount": 0.9999}, goal=2.0),
+    Case("stages-4k", "stages", {"count": 20, "size": 200, "discount": 0.9999}, goal=2.0),
+    Case("stages-50k", "stages", {"count": 50, "size": 1_000, "discount": 0.9999}, goal=2.0),
 )
 
 
@@ -191,6 +199,10 @@ def tiny(spec: dict[str, Any]) -> al.MDP:
         "star": {"arms": 4, "length": 6},
         "bandits": {"arms": 2, "levels": 4},
         "rooms": {"num_rooms": 3, "side": 4},
+        "sailing": {"side": 4},
+        "elevator": {"floors": 3},
+        "sticky": {"num_states": 30},
+        "stages": {"count": 3, "size": 10},
     }
     return build({**spec, **small.get(spec["kind"], {})})
 
@@ -258,6 +270,7 @@ BUILDERS: dict[str, Callable[..., al.MDP]] = {
             families.branching,
             families.car_rental,
             families.dense,
+            families.elevator,
             families.gambler,
             families.lattice,
             families.lazy,
@@ -271,9 +284,12 @@ BUILDERS: dict[str, Callable[..., al.MDP]] = {
             families.restart,
             families.river_swim,
             families.rooms,
+            families.sailing,
             families.schedule,
             families.shuffled_dag,
+            families.stages,
             families.star,
+            families.sticky,
             families.tandem,
             families.torus,
             families.transient,
