@@ -95,6 +95,13 @@ class Rendered(Discrete):
         return "a picture"
 
 
+class Undrawn(Rendered):
+    """Has made nothing to draw on."""
+
+    def render(self):
+        return self.canvas.copy()
+
+
 class Rewards(Discrete):
     """Pays what it is told to."""
 
@@ -328,6 +335,7 @@ AGENTS: dict[str, Mistake] = {
     "observations that are not numbers": (lambda: al.make_simulator(Rewards(0.0, np.nan)), "not a number"),
     "randomness of everybody": (lambda: al.make_simulator(Draws()), "self.np_random"),
     "a picture that is none": (lambda: al.make_simulator(Rendered()).render(), "\\(height, width, 3\\)"),
+    "a picture that fails": (lambda: al.make_simulator(Undrawn()).render(), "render fails.*whatever render_mode"),
     "an option that there is not": (
         lambda: al.make_simulator("MinAtar/Breakout-v1", stiky=0.1),
         "expected sticky, ramping",

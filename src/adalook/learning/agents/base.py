@@ -268,7 +268,8 @@ class Agent(ABC):
             deterministic: never random; otherwise a share `evaluation_epsilon` of actions is.
 
         Returns:
-            The action, or (n,) of them for a batch; and None.
+            The action, or (n,) of them for a batch, as the environment's action space counts them (for a simulator,
+            from 0, as its `step` does); and None.
         """
         del state, episode_start
         deterministic = validation.boolean.validate("deterministic", deterministic)
@@ -282,6 +283,7 @@ class Agent(ABC):
             values = np.where(self.sim.action_masks(rows), values, -np.inf)
         actions = values.argmax(axis=1)
         chosen = np.where(self._is_greedy(len(rows), deterministic), actions, self._random_actions(len(rows)))
+        chosen += self.sim.first_action
         return (int(chosen[0]) if single else chosen), None
 
     def _decide_live(self, env: Simulator, deterministic: bool) -> int:
