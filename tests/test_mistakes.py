@@ -146,6 +146,11 @@ def loaded_elsewhere() -> None:
     al.DQN.load("run", env="MountainCar-v0")
 
 
+def saved() -> str:
+    al.solve(MAZE).save("sol")
+    return "sol"
+
+
 def written(name: str, text: str) -> str:
     Path(name).write_text(text)
     return name
@@ -206,6 +211,7 @@ MODELS: dict[str, Mistake] = {
     "an id for from_gymnasium": (lambda: al.MDP.from_gymnasium("FrozenLake-v1"), "gymnasium.make\\('FrozenLake-v1'\\)"),
     "a class for from_gymnasium": (lambda: al.MDP.from_gymnasium(Discrete), "Discrete\\(\\)"),
     "text in a file of a model": (lambda: al.MDP.load(written("t.npz", "hello")), "was not made by adalook"),
+    "the directory of a solution": (lambda: al.MDP.load(saved()), "a directory.*name the model in it: sol.model.npz"),
     "a maze too small": (lambda: al.zoo.maze(size=2), ">= 5"),
     "more successors than states": (lambda: al.zoo.garnet(5, 2, 9), "at most num_states = 5"),
     "a state without that name": (lambda: al.MDP.from_table(NAMED, 0.9).state_index("left"), "expected up, down"),
