@@ -86,7 +86,11 @@ def main() -> None:
             for samples in SAMPLES:
                 rows.append(trained(game, samples, seed, given))
                 print({name: value for name, value in rows[-1].items() if name != "scores"}, flush=True)
-                results = {"machine": about, "arguments": {k: str(v) for k, v in vars(given).items()}, "rows": rows}
+                results = {
+                    "machine": about,
+                    "arguments": {k: str(v) for k, v in vars(given).items() if k != "out"},
+                    "rows": rows,
+                }
                 write_results(given.out, "search-chance-training", results, page(rows, given))
 
 
