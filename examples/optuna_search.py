@@ -23,6 +23,8 @@ def main(trials: int = 20, steps: int = 5_000) -> None:
             return not trial.should_prune()
 
         agent.learn(steps=steps, callbacks=[prune], progress=False)
+        if trial.should_prune():
+            raise optuna.TrialPruned
         return float(agent.evaluate(episodes=5).mean)
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))

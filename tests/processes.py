@@ -25,11 +25,16 @@ SESSION_GRACE_SECONDS = 3.0
 
 
 def restore_signals() -> None:
-    """Give Ctrl-C and SIGTERM their ordinary meaning here, and so in every child started from now on.
+    """Give Ctrl-C, SIGTERM and SIGHUP their ordinary meaning here, and so in every child started from now on.
 
-    A shell without job control starts background jobs with SIGINT ignored, and children inherit that.
+    A shell without job control starts background jobs with SIGINT ignored, nohup ignores SIGHUP: children inherit that.
     """
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+    ordinary = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    for number, handler in ordinary.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT, signal.SIGTERM])

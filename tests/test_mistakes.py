@@ -95,6 +95,13 @@ class Rendered(Discrete):
         return "a picture"
 
 
+class Undrawn(Rendered):
+    """Has made nothing to draw on."""
+
+    def render(self):
+        return self.canvas.copy()
+
+
 class Rewards(Discrete):
     """Pays what it is told to."""
 
@@ -137,6 +144,11 @@ def exported_into_its_run() -> None:
 def loaded_elsewhere() -> None:
     al.DQN("CartPole-v1").save("run")
     al.DQN.load("run", env="MountainCar-v0")
+
+
+def saved() -> str:
+    al.solve(MAZE).save("sol")
+    return "sol"
 
 
 def written(name: str, text: str) -> str:
@@ -199,6 +211,7 @@ MODELS: dict[str, Mistake] = {
     "an id for from_gymnasium": (lambda: al.MDP.from_gymnasium("FrozenLake-v1"), "gymnasium.make\\('FrozenLake-v1'\\)"),
     "a class for from_gymnasium": (lambda: al.MDP.from_gymnasium(Discrete), "Discrete\\(\\)"),
     "text in a file of a model": (lambda: al.MDP.load(written("t.npz", "hello")), "was not made by adalook"),
+    "the directory of a solution": (lambda: al.MDP.load(saved()), "a directory.*name the model in it: sol.model.npz"),
     "a maze too small": (lambda: al.zoo.maze(size=2), ">= 5"),
     "more successors than states": (lambda: al.zoo.garnet(5, 2, 9), "at most num_states = 5"),
     "a state without that name": (lambda: al.MDP.from_table(NAMED, 0.9).state_index("left"), "expected up, down"),
@@ -328,6 +341,7 @@ AGENTS: dict[str, Mistake] = {
     "observations that are not numbers": (lambda: al.make_simulator(Rewards(0.0, np.nan)), "not a number"),
     "randomness of everybody": (lambda: al.make_simulator(Draws()), "self.np_random"),
     "a picture that is none": (lambda: al.make_simulator(Rendered()).render(), "\\(height, width, 3\\)"),
+    "a picture that fails": (lambda: al.make_simulator(Undrawn()).render(), "render fails.*whatever render_mode"),
     "an option that there is not": (
         lambda: al.make_simulator("MinAtar/Breakout-v1", stiky=0.1),
         "expected sticky, ramping",

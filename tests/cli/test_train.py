@@ -251,6 +251,9 @@ def test_several_seeds_and_a_config_file(tmp_path: Path, capsys: pytest.CaptureF
         about = json.loads((tmp_path / "runs" / f"seed-{seed}" / "config.json").read_text())
         assert about["seed"] == seed
         assert (about["config"]["num_envs"], about["config"]["hidden_units"]) == (2, 4)
+    *compare, out = said.splitlines()[-1].removeprefix("compare them: adalook ").split()
+    assert main([*compare, out, "--episodes", "0"]) == 0, "the folder of the seeds is enough"
+    assert "2 training runs" in (Path(out) / "index.html").read_text()
 
 
 def test_code_that_a_run_names_is_imported_only_when_it_is_named_again(

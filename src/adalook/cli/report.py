@@ -37,8 +37,9 @@ class ReportCommand:
     """
 
     results: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[DIR …]")] = ()
-    """Results folders, or a folder of several, or training runs; several runs share a page. Without any: those of
-    results/chain, maze, sweep, atari and minatar that exist. A learning experiment alone has a page of its own."""
+    """Results folders, or a folder of several, or training runs, or the folder of train --seeds; several runs share a
+    page. Without any: those of results/chain, maze, sweep, atari and minatar that exist. A learning experiment alone
+    has a page of its own."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
     """Directory for index.html, figures/ and, for results, claims.md."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
@@ -66,19 +67,26 @@ class ReportCommand:
 
 
 def _with_results(place: Path) -> list[Path]:
-    """Return the directory if it holds results or a training run, else its sub-directories with results."""
+    """Return the directory if it holds results or a run, else what is below: results, or the runs of several seeds."""
     if _holds_results(place) or is_run(place):
         return [place]
     below = sorted(path for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
     found = [path for path in below if _holds_results(path)]
     if found:
         return found
+    seeds = [path for path in below if path.name.startswith("seed-") and is_run(path)]  # of train --seeds
+    if seeds:
+        return seeds
     others = [str(path) for path in below if is_run(path)]
     raise FileError(
         f"there is nothing to report in {place}",
         expected="results of adalook reproduce (experiment.json) or a run of adalook train (config.json)",
         got="neither" if place.is_dir() else "no such directory",
-        remedy=f"name one of {', '.join(others)}" if others else "",
+        remedy=f"name one of {', '.join(others)}"
+        if others
+        else "make the page of a solution with adalook solve … --out DIR --report"
+        if (place / "solution.json").exists()
+        else "",
     )
 
 

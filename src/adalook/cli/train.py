@@ -265,6 +265,7 @@ class TrainCommand:
             codes.append(one.run())
             if codes[-1] != DONE:
                 break
+        print(f"compare them: {shlex.join(['adalook', 'report', self.out, '--out', f'{self.out}-report'])}")
         return max(codes)
 
     def _run_options(self, defaults: RunOptions) -> RunOptions:

@@ -222,6 +222,7 @@ class Lookahead(Actor):
             action = int(self._own_actions(self.sim.observe()[None])[0])
         else:
             action = self.search(self.sim).action
+        action += self.sim.first_action
         return (np.array([action]) if batch else action), None
 
     def _checked_shape(self, shape: str | None, correction: bool | float | ErrorSpread) -> str:

@@ -224,6 +224,17 @@ class Solution(CertifiedBounds):
 
         return read_solution(directory)
 
+    def action(self, state: int | str) -> int | str:
+        """Return what the policy does in a state; states and actions go by their names if they have some.
+
+        >>> import adalook as al
+        >>> mdp = al.MDP([[0.0, 1.0], [2.0, 0.0]], [[0, 1], [1, 0]], 0.5, state_names=["low", "high"])
+        >>> al.solve(mdp).action("low")
+        1
+        """
+        chosen = int(self.policy[self.mdp.state_index(state)])
+        return self.mdp.action_names[chosen] if self.mdp.action_names else chosen
+
     def plot(self) -> Figure:
         """Return a matplotlib figure: values, policy and lookahead on the model's grid, or values by state."""
         from tempfile import TemporaryDirectory

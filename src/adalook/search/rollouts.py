@@ -108,7 +108,7 @@ class _Node:
 
     @property
     def steps(self) -> int:
-        """How many steps it is away from the root."""
+        """Number of steps from the root."""
         count, node = 0, self
         while node.parent is not None:
             count, node = count + 1, node.parent

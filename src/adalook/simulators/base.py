@@ -84,6 +84,8 @@ class Simulator(ABC):
     """
 
     num_actions: int
+    first_action: int = 0
+    """What the environment itself calls action 0: simulators count from 0, a `Discrete` space may begin elsewhere."""
     action_names: tuple[str, ...] = ()
     """For people; without them actions are shown by their numbers."""
     observation_shape: tuple[int, ...]

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -325,3 +326,33 @@ def test_n_steps_are_refused_by_agents_with_a_tree(make: Any) -> None:
 def test_a_config_is_no_dict(kind: Any) -> None:
     with pytest.raises(ArgumentError, match=r"Pass settings by name"):
         kind(BREAKOUT, {"num_envs": 2})
+
+
+def test_actions_are_counted_as_the_environment_counts_them() -> None:
+    """A Discrete space may begin at 1; a loop of one's own steps the environment, not the simulator."""
+
+    class Rooms(gymnasium.Env):  # type: ignore[type-arg]
+        observation_space = gymnasium.spaces.Discrete(5)
+        action_space = gymnasium.spaces.Discrete(2, start=1)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.room = 2
+            return self.room, {}
+
+        def step(self, action: Any) -> Any:
+            self.room += {1: -1, 2: 1}[int(action)]
+            return self.room, float(self.room == 4), self.room in (0, 4), False, {}
+
+    env = Rooms()
+    agent = al.DQN(env, seed=0, learning_starts_steps=50).learn(600, progress=False)
+    better = al.Lookahead(agent, env, nodes=8, correction=0.0)
+    for player in (agent, better):
+        observation, _ = env.reset(seed=0)
+        over, score = False, 0.0
+        while not over:
+            action, _ = player.predict(observation, deterministic=True)
+            assert env.action_space.contains(np.int64(action))
+            observation, score, over, _, _ = env.step(action)
+        assert score == 1.0
+    assert set(agent.predict(np.array([[1], [2], [3]]))[0].tolist()) <= {1, 2}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import adalook as al
 from adalook.errors import FileError
 from adalook.learning.runs.callbacks import ProgressCallback
 from adalook.learning.runs.loggers import JsonlFile, JsonlLogger, ProgressBar, TensorBoardLogger
@@ -129,3 +130,12 @@ def test_the_progress_bar_forgets_what_the_prior_scored() -> None:
         reporter(round_of(8))
     assert "agent step 8" in text.getvalue()
     assert "score 3.00" in text.getvalue()
+
+
+def test_every_episode_is_printed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    agent = al.DQN(al.zoo.chain(n=4), seed=0, learning_starts_steps=1_000)
+    for level in (False, True, "episodes"):
+        agent.learn(64, progress=level)  # type: ignore[arg-type]
+        assert ("episode of" in capsys.readouterr().err) == (level == "episodes"), level
+    with pytest.raises(al.AdalookError, match="progress is wrong"):
+        agent.learn(64, progress="loud")  # type: ignore[arg-type]

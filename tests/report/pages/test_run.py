@@ -137,7 +137,8 @@ def test_several_runs_share_a_page_with_curves_by_env_and_a_section_each(tmp_pat
     headings = re.findall(r"<h2>(.*?)</h2>", (tmp_path / "page" / "index.html").read_text())
     assert headings == ["Compared", "a/run", "b/run", "c"]
     names = {path.stem for path in (tmp_path / "page" / "figures").iterdir()}
-    assert {"learning", "run-1-learning", "run-3-learning", "run-3-depth"} <= names
+    assert {"learning", "run-3-learning", "run-3-depth"} <= names
+    assert "run-1-learning" not in names  # its curve is among those compared
     assert "learning-2" not in names  # the third run is alone in its environment: its own curve is enough
 
 

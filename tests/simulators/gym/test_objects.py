@@ -106,6 +106,7 @@ def both_ways(value: Any, classes: Classes | None = None) -> Any:
     "value",
     [
         {1, 2, 3},
+        {1, "a", None, (2, "b")},
         frozenset({(1, "a"), (2, "b")}),
         deque([1, [2]], maxlen=5),
         {"a": (1, 2.5, None, b"x", True), ("t", 1): {3}},

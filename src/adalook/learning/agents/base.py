@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -199,7 +199,7 @@ class Agent(ABC):
         *,
         seconds: float | None = None,
         callbacks: Iterable[Callback] = (),
-        progress: bool = True,
+        progress: bool | Literal["episodes"] = True,
         log: Callable[..., object] | None = None,
         out: Path | str | None = None,
     ) -> Self:
@@ -210,6 +210,7 @@ class Agent(ABC):
             seconds: time that callbacks take is not counted.
             callbacks: called with each `Round`; one that returns False ends training after it.
             progress: show how it goes on standard error: a live line on a terminal, otherwise a line now and then.
+                "episodes" prints every episode, too; False nothing.
             log: called as `log({"charts/episodic_return": …}, step=…)`, which is how `wandb.log` is called.
             out: the directory of a run, new or this agent's own, which logs, evaluates and saves as `adalook train`
                 does: `load`, `adalook evaluate`, `--resume` and `adalook report` go on from there.
@@ -225,7 +226,8 @@ class Agent(ABC):
             raise ArgumentError("callbacks are wrong", expected="a list of functions", got=shown(callbacks))
         callbacks = list(callbacks)
         _check_learn(steps, seconds, callbacks, log)
-        progress = validation.boolean.validate("progress", progress)
+        if not isinstance(progress, bool) and not (isinstance(progress, str) and progress == "episodes"):
+            raise ArgumentError("progress is wrong", expected='True, False or "episodes"', got=shown(progress))
         last_step = np.inf if steps is None else self.step + steps
         last_second = np.inf if seconds is None else seconds
         if out is None:
@@ -266,7 +268,8 @@ class Agent(ABC):
             deterministic: never random; otherwise a share `evaluation_epsilon` of actions is.
 
         Returns:
-            The action, or (n,) of them for a batch; and None.
+            The action, or (n,) of them for a batch, as the environment's action space counts them (for a simulator,
+            from 0, as its `step` does); and None.
         """
         del state, episode_start
         deterministic = validation.boolean.validate("deterministic", deterministic)
@@ -280,6 +283,7 @@ class Agent(ABC):
             values = np.where(self.sim.action_masks(rows), values, -np.inf)
         actions = values.argmax(axis=1)
         chosen = np.where(self._is_greedy(len(rows), deterministic), actions, self._random_actions(len(rows)))
+        chosen += self.sim.first_action
         return (int(chosen[0]) if single else chosen), None
 
     def _decide_live(self, env: Simulator, deterministic: bool) -> int:
@@ -492,7 +496,7 @@ def _check_learn(steps: int | None, seconds: float | None, callbacks: Sequence[C
 def _watching(
     step: int,
     limits: tuple[float, float],
-    progress: bool,
+    progress: bool | str,
     log: Callable[..., object] | None,
     stack: contextlib.ExitStack,
 ) -> list[Callback]:
@@ -502,7 +506,7 @@ def _watching(
 
     loggers: list[Logger] = []
     if progress:
-        loggers.append(stack.enter_context(progress_logger(*limits)))
+        loggers.append(stack.enter_context(progress_logger(*limits, every_episode=progress == "episodes")))
     if log is not None:
         loggers.append(MetricLogger(log))
     return [ProgressCallback(loggers, REPORT_PERIOD_STEPS, step)] if loggers else []

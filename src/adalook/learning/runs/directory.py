@@ -88,7 +88,10 @@ def env_and_config(run_config: dict[str, Any], env: Any = None) -> tuple[Any, Co
     named = env is None
     env = run_config["env"] if named else env
     if env is None:
-        raise ArgumentError("the environment of this run has no name", remedy="pass it: load(directory, env=…)")
+        raise ArgumentError(
+            "the environment of this run has no name",
+            remedy="pass it: load(directory, env=…), or in a shell --env module:Class",
+        )
     if named and not isinstance(env, str):
         raise FileError(f"{CONFIG_FILE} names no environment", expected="text", got=shown(env))
     if named and names_code(env):

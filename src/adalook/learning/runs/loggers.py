@@ -275,19 +275,27 @@ class MetricLogger:
         self._log({"evaluation/mean_score": evaluation.mean}, step=step)
 
 
-def progress_logger(max_steps: float, max_seconds: float) -> AbstractContextManager[Logger]:
+def progress_logger(
+    max_steps: float, max_seconds: float, every_episode: bool = False
+) -> AbstractContextManager[Logger]:
     """Return a live bar if standard error is a terminal, otherwise a logger that writes a line now and then."""
     if sys.stderr.isatty():
-        return ProgressBar(max_steps, max_seconds)
-    return ProgressLines(max_steps, max_seconds)
+        return ProgressBar(max_steps, max_seconds, every_episode=every_episode)
+    return ProgressLines(max_steps, max_seconds, every_episode=every_episode)
 
 
 class ProgressLines:
-    """Progress where there is no terminal: a line on standard error every so many seconds."""
+    """Progress where there is no terminal: a line on standard error every so many seconds, or for every episode too."""
 
     def __init__(
-        self, max_steps: float, max_seconds: float, period: float = 30.0, clock: Callable[[], float] = time.monotonic
+        self,
+        max_steps: float,
+        max_seconds: float,
+        period: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        every_episode: bool = False,
     ) -> None:
+        self._every_episode = every_episode
         self._limits, self._period, self._clock = (max_steps, max_seconds), period, clock
         self._last = clock()
         self._scores: deque[float] = deque(maxlen=50)
@@ -302,6 +310,8 @@ class ProgressLines:
 
     def episode(self, step: int, episode: Episode, phase: str) -> None:
         self._scores.append(episode.score)
+        if self._every_episode:
+            print(episode_text(step, episode, phase), file=sys.stderr, flush=True)
 
     def progress(self, summary: ProgressSummary) -> None:
         now = self._clock()
@@ -324,6 +334,11 @@ def progress_text(summary: ProgressSummary, scores: Collection[float]) -> str:
     return f"{summary.phase} step {summary.step:,}  {speed:,.0f}/s  {score}  depth {depths}{stale}"
 
 
+def episode_text(step: int, episode: Episode, phase: str) -> str:
+    """Return an episode in a line."""
+    return f"{phase} step {step:,}: episode of {episode.steps:,} steps, score {episode.score:g}"
+
+
 def evaluation_text(step: int, evaluation: Evaluation) -> str:
     """Return an evaluation in a line."""
     return f"step {step:,}: evaluation {evaluation.mean:.2f} over {len(evaluation.scores)} episodes"
@@ -336,13 +351,16 @@ class ProgressBar:
         max_steps: agent steps that training ends after; may be infinite.
         max_seconds: seconds of training that it ends after; may be infinite.
         console: None: standard error.
+        every_episode: also print a line for each episode.
     """
 
-    def __init__(self, max_steps: float, max_seconds: float, console: Console | None = None) -> None:
+    def __init__(
+        self, max_steps: float, max_seconds: float, console: Console | None = None, every_episode: bool = False
+    ) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._max_steps, self._max_seconds = max_steps, max_seconds
+        self._max_steps, self._max_seconds, self._every_episode = max_steps, max_seconds, every_episode
         self._scores: deque[float] = deque(maxlen=50)
         self._phase = ""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
@@ -364,6 +382,8 @@ class ProgressBar:
             self._phase = phase
             self._scores.clear()
         self._scores.append(episode.score)
+        if self._every_episode:
+            self._bar.log(episode_text(step, episode, phase))
 
     def progress(self, summary: ProgressSummary) -> None:
         done = max(summary.step / self._max_steps, summary.seconds / self._max_seconds)

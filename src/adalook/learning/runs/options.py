@@ -32,14 +32,15 @@ class RunOptions:
         boolean,
         "Show how it goes on standard error: a live line on a terminal, otherwise a line every half a minute.",
     ] = True
+    verbose: Annotated[bool, boolean, "Also print a line for every episode as it ends."] = False
 
     def __post_init__(self) -> None:
         check_fields(self, "run options")
 
 
 def write_options(directory: Path, options: RunOptions) -> None:
-    """Write options.json, without `progress`, which depends on the terminal and not on the run."""
-    kept = {name: value for name, value in dataclasses.asdict(options).items() if name != "progress"}
+    """Write options.json, without `progress` and `verbose`, which depend on who watches and not on the run."""
+    kept = {name: value for name, value in dataclasses.asdict(options).items() if name not in ("progress", "verbose")}
     with atomic_write(directory / OPTIONS_FILE, follow_links=False) as file:
         file.write(json.dumps(with_digest(kept), indent=2).encode())
 

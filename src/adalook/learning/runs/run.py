@@ -226,7 +226,7 @@ class _Session:
             board = TensorBoardLogger(run.path / "tensorboard", agent.step, agent.prior_steps)
             loggers.append(stack.enter_context(contextlib.closing(board)))
         if options.progress:
-            loggers.append(stack.enter_context(progress_logger(*limits)))
+            loggers.append(stack.enter_context(progress_logger(*limits, every_episode=options.verbose)))
         self._checkpoints = CheckpointCallback(
             run,
             agent,

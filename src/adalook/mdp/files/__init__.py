@@ -54,7 +54,12 @@ def _suffix(path: Path) -> str:
     """Return .npz or .umb, or raise if the name has another suffix."""
     suffix = path.suffix.lower()
     if suffix not in (".npz", ".umb"):
-        raise FileError(f"the format of {path} is not known", expected="a name in .npz or .umb", got=shown(path.suffix))
+        raise FileError(
+            f"the format of {path} is not known",
+            expected="a name in .npz or .umb",
+            got="a directory" if path.is_dir() else shown(path.suffix),
+            remedy=f"name the model in it: {path / 'model.npz'}" if (path / "model.npz").is_file() else "",
+        )
     return suffix
 
 

@@ -43,7 +43,8 @@ def write_run_report(runs: Sequence[TrainingRun], out: str | Path) -> list[Path]
         return [save_figure(replace(spec, number=f"Figure {next(numbers)}"), folder) for spec in specs]
 
     compared = save(_compared(runs))
-    by_run = {run.name: save(_run_figures(run, _prefix(runs, run))) for run in runs}
+    shown = {run.name for group in _groups(runs) for run in group}
+    by_run = {run.name: save(_run_figures(run, _prefix(runs, run), run.name not in shown)) for run in runs}
     page = place / "index.html"
     with atomic_write(page) as file:
         file.write(run_report_page(runs, compared, by_run).encode())
@@ -51,14 +52,19 @@ def write_run_report(runs: Sequence[TrainingRun], out: str | Path) -> list[Path]
     return [page, *(path for figure in figures for path in (figure.svg, figure.png))]
 
 
+def _groups(runs: Sequence[TrainingRun]) -> list[list[TrainingRun]]:
+    """Return the runs that have company in their environment, and scores to compare."""
+    scored = [run for run in runs if len(run.log.episode_scores)]
+    groups = [[run for run in scored if run.env == env] for env in dict.fromkeys(run.env for run in scored)]
+    return [group for group in groups if len(group) > 1]
+
+
 def _compared(runs: Sequence[TrainingRun]) -> Iterator[FigureSpec]:
     """Draw the learning curves of runs together, a figure per environment, since scores of two cannot be compared.
 
-    A run that is alone in its environment has its curve further down, and not twice.
+    A run that is alone in its environment has its curve further down; no curve is drawn twice.
     """
-    scored = [run for run in runs if len(run.log.episode_scores)]
-    together = [[run for run in scored if run.env == env] for env in dict.fromkeys(run.env for run in scored)]
-    together = [group for group in together if len(group) > 1]
+    together = _groups(runs)
     for number, group in enumerate(together, start=1):
         yield learning_curves(group, "learning" if len(together) == 1 else f"learning-{number}")
 
@@ -67,9 +73,9 @@ def _prefix(runs: Sequence[TrainingRun], run: TrainingRun) -> str:
     return "" if len(runs) == 1 else f"run-{1 + list(runs).index(run)}-"
 
 
-def _run_figures(run: TrainingRun, prefix: str) -> Iterator[FigureSpec]:
+def _run_figures(run: TrainingRun, prefix: str, with_curve: bool) -> Iterator[FigureSpec]:
     drawn = [
-        learning_curves([run], f"{prefix}learning") if len(run.log.episode_scores) else None,
+        learning_curves([run], f"{prefix}learning") if with_curve and len(run.log.episode_scores) else None,
         losses(run, f"{prefix}loss"),
         depth_use(run, f"{prefix}depth"),
         distances(run, f"{prefix}distances"),

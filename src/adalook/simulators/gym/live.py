@@ -33,7 +33,7 @@ class LiveGymSimulator(Simulator):
     def __init__(self, env: Any, **options: Any) -> None:
         self._env = make_env(env, options)
         self._name = spaces.checked_spaces(self._env)
-        self._first_action, self.num_actions = spaces.action_range(self._name, self._env.action_space)
+        self.first_action, self.num_actions = spaces.action_range(self._name, self._env.action_space)
         self.observation_space = self._env.observation_space
         self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, self.observation_space)
         self._observation: np.ndarray[Any, Any] | None = None
@@ -47,7 +47,7 @@ class LiveGymSimulator(Simulator):
         return self.observe()
 
     def step(self, action: int) -> Transition:
-        played = self._first_action + checked_action(action, self.num_actions)
+        played = self.first_action + checked_action(action, self.num_actions)
         observation, reward, terminated, truncated = spaces.checked_step(self._env.step(played), self._name)
         self._observation = self._array(observation)
         return Transition(self.observe(), reward, reward, terminated=terminated, episode_over=terminated or truncated)
@@ -62,11 +62,7 @@ class LiveGymSimulator(Simulator):
         if "rgb_array" not in (self._env.metadata or {}).get("render_modes", ()) or self._observation is None:
             return None
         self._env.unwrapped.render_mode = "rgb_array"
-        try:
-            frame = self._env.unwrapped.render()
-        except gymnasium_package().error.DependencyNotInstalled:
-            return None
-        return spaces.as_picture(frame, self._name)
+        return spaces.rendered(self._env.unwrapped, self._name)
 
     def save(self) -> State:
         raise self._unsaved()

@@ -191,7 +191,11 @@ class _Flattener:
 
     def _members(self, values: Any, place: str) -> list[Any]:
         """Return the members of a set in an order that they alone decide, so that equal sets are equal bytes."""
-        return sorted((self._key(value, place) for value in values), key=serialize)
+        members = [self._key(value, place) for value in values]
+        try:
+            return sorted(members)
+        except TypeError:  # of several types
+            return sorted(members, key=serialize)
 
     def _refuse(self, value: Any, place: str) -> Any:
         kind = type(value)

@@ -123,7 +123,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             self._go_to(state)
             _seed_generator(self._tree, state.randomness)
-            answer = self._tree.step(self._first_action + int(action))
+            answer = self._tree.step(self.first_action + int(action))
             observation, rewards[i], terminated[i], _ = spaces.checked_step(answer, self._name)
             steps = (*state.steps, ReplayedStep(int(action), state.randomness))
             self._tree_at = (state.start, steps)
@@ -146,7 +146,7 @@ class ReplayedGymSimulator(LiveGymSimulator):
             env.reset(seed=start)
         for action, randomness in steps:
             _seed_generator(env, randomness)
-            env.step(self._first_action + action)
+            env.step(self.first_action + action)
 
     def _check_replays(self) -> bool:
         """Raise if replayed episodes do not go as the first time; return whether steps draw random numbers."""

@@ -30,7 +30,6 @@ from adalook.simulators.gym.objects import Classes
 from adalook.simulators.gym.snapshot import (
     AttributeTypes,
     Snapshot,
-    gymnasium_package,
     is_random,
     layers_of,
     read,
@@ -102,7 +101,7 @@ class GymSimulator(Simulator):
     def __init__(self, env: Any, *, observation: Any = None, stochastic: bool | None = None, **options: Any) -> None:
         made, spare = spaces.two_instances(env, options)
         self._name = spaces.checked_spaces(made)
-        self._first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
+        self.first_action, self.num_actions = spaces.action_range(self._name, made.action_space)
         self.observation_shape, self.observation_dtype = spaces.observation_format(self._name, made.observation_space)
         self.observation_space = made.observation_space
         self._live, self._limit = spaces.without_time_limit(made)
@@ -186,7 +185,7 @@ class GymSimulator(Simulator):
     def step(self, action: int) -> Transition:
         if self._observation is None and not self._was_reset:
             self._shown()
-        played = self._first_action + checked_action(action, self.num_actions)
+        played = self.first_action + checked_action(action, self.num_actions)
         self._seed_generators(self._live)
         observation, reward, terminated, truncated = spaces.checked_step(self._live.step(played), self._name)
         self._observation = self._array(observation)
@@ -226,7 +225,7 @@ class GymSimulator(Simulator):
         for i, (state, action) in enumerate(zip(states, actions, strict=True)):
             randomness = state.randomness
             write(self._tree, state.snapshot, randomness)
-            answer = self._tree.step(self._first_action + int(action))
+            answer = self._tree.step(self.first_action + int(action))
             observation, rewards[i], terminated[i], _ = spaces.checked_step(answer, self._name)
             observations[i] = array = self._array(observation)
             after = None if randomness is None else randomness.next()
@@ -243,11 +242,7 @@ class GymSimulator(Simulator):
             self._rendered = copy.deepcopy(self._tree)
             self._rendered.unwrapped.render_mode = "rgb_array"
         write(self._rendered, read(self._live, self._name))
-        try:
-            frame = self._rendered.render()
-        except gymnasium_package().error.DependencyNotInstalled:
-            return None
-        return spaces.as_picture(frame, self._name)
+        return spaces.rendered(self._rendered, self._name)
 
     def outcomes(self, states: Sequence[GymState], actions: Sequence[int]) -> Outcomes:
         """List all that `actions[i]` in `states[i]` can lead to, by the environment's own transition table."""
@@ -257,7 +252,7 @@ class GymSimulator(Simulator):
         listed = [
             (i, *outcome)
             for i, (state, action) in enumerate(zip(states, actions, strict=True))
-            for outcome in self._table[int(state.snapshot.layers[0]["s"])][self._first_action + int(action)]
+            for outcome in self._table[int(state.snapshot.layers[0]["s"])][self.first_action + int(action)]
         ]
         pairs, probabilities, numbers, rewards, terminated = zip(*listed, strict=True)
         successors = np.array(numbers, np.int64)
@@ -276,7 +271,7 @@ class GymSimulator(Simulator):
     def moved(self, state: GymState, action: int, number: int) -> GymState:
         """Return the state that an action leads to by one outcome of the transition table."""
         (attributes,) = state.snapshot.layers
-        layers = ({**attributes, "s": number, "lastaction": self._first_action + int(action)},)
+        layers = ({**attributes, "s": number, "lastaction": self.first_action + int(action)},)
         array = self._array(number)
         return GymState(state.snapshot._replace(layers=layers), array, state.elapsed + 1, state.randomness, self._name)
 

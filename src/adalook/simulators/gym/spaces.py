@@ -163,8 +163,19 @@ def _flag(name: str, what: str, value: Any) -> bool:
     return bool(scalar)
 
 
-def as_picture(frame: Any, name: str) -> np.ndarray[Any, Any] | None:
-    """Return what an environment rendered as (height, width, 3) uint8; None if that is nothing."""
+def rendered(env: Any, name: str) -> np.ndarray[Any, Any] | None:
+    """Return what an environment renders as (height, width, 3) uint8; None if that is nothing."""
+    try:
+        frame = env.render()
+    except gymnasium_package().error.DependencyNotInstalled:
+        return None
+    except Exception as error:  # rendering is anybody's code
+        raise ArgumentError(
+            f"{name}: render fails",
+            expected='a picture, after env.render_mode = "rgb_array"',
+            got=f"{type(error).__name__}: {error}",
+            remedy="draw by what render finds, whatever render_mode it was made with; or drop rgb_array from metadata",
+        ) from error
     if frame is None:
         return None
     picture = np.asarray(frame)
