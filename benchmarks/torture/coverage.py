@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import tempfile
+import traceback
 import warnings
 from pathlib import Path
 
@@ -57,7 +58,16 @@ def _fuzzed(kind: Kind, runs: int) -> dict[str, object]:
         if not child:
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
-            _fuzz(kind, runs, Path(name))
+            code = 1
+            try:
+                _fuzz(kind, runs, Path(name))
+            except SystemExit as end:
+                code = int(end.code or 0)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
         _, status = os.waitpid(child, 0)
         text = (Path(name) / "said").read_text(errors="replace")
         executed = re.search(r"number_of_executed_units: (\d+)", text)
