@@ -11,6 +11,7 @@ import numpy as np
 import adalook as al
 from adalook.planning.evaluation.functional import FunctionalGraph
 from adalook.planning.rules.auto import KNOWN_SOLVERS
+from benchmarks.torture import objectives
 from benchmarks.torture.outcome import FOREIGN, HANG, MEMORY, REFUSED, Row, Scale, attempt
 from tests.exact import ExactMDP
 
@@ -147,6 +148,7 @@ def rows(scale: Scale) -> Iterator[Row]:
                 row.add(outcome, f"{name}, discount {mdp.discount!r}, rewards {mdp.rewards.tolist()}: {what}")
         yield row
     yield certified
+    yield from objectives.rows(scale)
 
 
 SOLVED: list[al.Solution] = []
