@@ -134,9 +134,11 @@ QUESTIONS: dict[str, Callable[[np.random.Generator], bool]] = {
 }
 
 
-def rows(scale: Scale) -> Iterator[Row]:
+def rows(scale: Scale, only: tuple[str, ...] = ()) -> Iterator[Row]:
     """Ask every question about many models."""
     for number, (name, ask) in enumerate(QUESTIONS.items()):
+        if only and name not in only:
+            continue
         rng = np.random.default_rng([scale.seed, 8, number])
         row = Row("certificates", name, BAD, "one to six states, γ up to 1 − 1e-13, chances down to 1e-17")
         for k in range(scale.count(MODELS)):

@@ -14,7 +14,7 @@ from benchmarks.torture.outcome import Row, Scale
 
 AREAS = ("certificates", "files", "fuzzing", "directories", "inputs", "simulators")
 AREAS += ("workers", "environments", "processes", "kills")
-WITH_KINDS = ("files", "fuzzing", "kills")
+WITH_KINDS = ("certificates", "files", "fuzzing", "kills")
 INTRODUCTION = """# Torture
 
 adalook under damage, malice and bad luck: `make torture` (a slice of it is part of `make test`). Every row says how
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=1.0, help="share of the full counts (1: some hours)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
-    parser.add_argument("--kinds", nargs="+", default=[], help="of files, damaged or fuzzed, and of kills: only these")
+    parser.add_argument("--kinds", nargs="+", default=[], help="of certificates, files, fuzzing and kills: only these")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     flags = parser.parse_args()
     about = machine()
