@@ -11,6 +11,7 @@ import numpy as np
 import adalook as al
 from adalook.planning.evaluation.functional import FunctionalGraph
 from adalook.planning.rules.auto import KNOWN_SOLVERS
+from benchmarks.torture import objectives
 from benchmarks.torture.outcome import FOREIGN, HANG, MEMORY, REFUSED, Row, Scale, attempt
 from tests.exact import ExactMDP
 
@@ -111,12 +112,14 @@ def _less(bound: float, truth: Fraction) -> bool:
     return bool(np.isfinite(bound)) and Fraction(bound) < truth
 
 
-def rows(scale: Scale) -> Iterator[Row]:
+def rows(scale: Scale, only: tuple[str, ...] = ()) -> Iterator[Row]:
     """Solve random models by every method, without pointers in turn, and by two solvers that are forced."""
     certified = Row(
         "certificates", "of values and policies that nobody computed", BAD, "`al.certify` and `al.evaluate`"
     )
     for number, family in enumerate(FAMILIES):
+        if only and family not in only:
+            continue
         rng = np.random.default_rng([scale.seed, 1, number])
         row = Row("certificates", family, BAD, "solves by 8 methods and 2 solvers; CONVERGED must mean certified")
         for _ in range(scale.count(MODELS)):
@@ -146,7 +149,9 @@ def rows(scale: Scale) -> Iterator[Row]:
                     outcome, what = _judge(mdp, exact, best, SOLVED.pop(), tolerance)
                 row.add(outcome, f"{name}, discount {mdp.discount!r}, rewards {mdp.rewards.tolist()}: {what}")
         yield row
-    yield certified
+    if not only:
+        yield certified
+    yield from objectives.rows(scale, only)
 
 
 SOLVED: list[al.Solution] = []

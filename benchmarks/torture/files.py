@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from adalook.storage.documents import DIGEST, with_digest
+from benchmarks.torture import archives
 from benchmarks.torture.kinds import NO_DIGEST, kinds
 from benchmarks.torture.outcome import Row, Scale, attempt
 
-FILES = 20_000
-"""Of each kind, in the full torture."""
+FILES, ARCHIVES = 20_000, 30
+"""Of each kind, and of archives that grow, in the full torture."""
 NASTY = (
     "null",
     "true",
@@ -97,7 +98,10 @@ MEMORY_DISK = Path("/dev/shm")
 def rows(scale: Scale, only: tuple[str, ...] = ()) -> Iterator[Row]:
     """Damage every kind of file, or those that are named, many times, and see what reading it does."""
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as name:
-        for number, kind in enumerate(kinds(Path(name))):
+        every = kinds(Path(name))
+        if scale.count(ARCHIVES, least=0) and (not only or archives.KIND in only):
+            yield archives.row(every, scale.count(ARCHIVES))
+        for number, kind in enumerate(every):
             if only and kind.name not in only:
                 continue
             whole = kind.path.read_bytes()

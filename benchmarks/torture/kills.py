@@ -29,6 +29,8 @@ BAD = frozenset({LOST, UNREADABLE, DIFFERENT, LEFTOVERS, "hang"})
 SAVES, TRAININGS, EXPERIMENTS, KILLED_ACTORS = 2_000, 100, 40, 40
 """Kills, in the full torture."""
 KILLS_IN_A_RUN = 10
+SOONER = 0.7
+"""Kills come by so much sooner after a run that ended before its time: a machine may be less busy than at first."""
 LAST_SECONDS = 3_000.0
 """What a run that is no longer killed may take; a busy machine is slow."""
 
@@ -49,7 +51,7 @@ def _save(place: Path, report: int) -> None:
 
 def _saves(scale: Scale, rng: np.random.Generator) -> Row:
     """Kill savers that are forked, which is a hundred times cheaper than to start them."""
-    row = Row("kill -9", "while checkpoints are saved", BAD, "the last one reported can be read, or a newer one")
+    row = Row("kill -9", SAVING, BAD, "the last one reported can be read, or a newer one")
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         place = Path(name) / "run"
@@ -112,7 +114,7 @@ def _killed_until_done(command: Callable[[], list[str]], rng: np.random.Generato
 
 
 def _training(scale: Scale, rng: np.random.Generator) -> Row:
-    row = Row("kill -9", "while training", BAD, "an agent that was killed and resumed has the log of one that was not")
+    row = Row("kill -9", TRAINING, BAD, "an agent that was killed and resumed has the log of one that was not")
     flags = ["CartPole-v1", "--agent", "dqn", "--steps", "1500", "--evaluation-episodes", "1", "--no-tensorboard"]
     flags += ["--checkpoint-period-steps", "200"]
     base = [sys.executable, "-m", "adalook", "train"]
@@ -133,6 +135,7 @@ def _training(scale: Scale, rng: np.random.Generator) -> Row:
                 4,
                 seconds,
             )
+            seconds *= 1.0 if killed else SOONER
             same = _digest(place, ("log.jsonl",)) == wanted
             row.add("the same" if same else DIFFERENT, f"killed {killed} times")
             row.outcomes["the same" if same else DIFFERENT] += max(0, killed - 1)
@@ -142,7 +145,7 @@ def _training(scale: Scale, rng: np.random.Generator) -> Row:
 
 
 def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
-    row = Row("kill -9", "while an experiment runs", BAD, "the records are those of an uninterrupted run")
+    row = Row("kill -9", EXPERIMENT, BAD, "the records are those of an uninterrupted run")
     base = [sys.executable, "-m", "adalook", "reproduce", "chain", "--out"]
     with tempfile.TemporaryDirectory() as name:
         whole = Path(name) / "whole"
@@ -157,6 +160,7 @@ def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
             place = Path(name) / f"run-{number}"
             killed = _killed_until_done(lambda place=place: [*base, str(place)], rng, 4, seconds)
             total += killed
+            seconds *= 1.0 if killed else SOONER
             same = _digest(place, files) == wanted
             row.add("the same" if same else DIFFERENT, f"killed {killed} times")
             row.outcomes["the same" if same else DIFFERENT] += max(0, killed - 1)
@@ -204,12 +208,9 @@ ACTORS = """
 """
 
 
-def _actors(scale: Scale, kind: str, seed: int) -> Row | None:
-    """Kill actors at random moments of training: not a bit may change. None: there is no Ray here."""
-    if kind == "ray" and importlib.util.find_spec("ray") is None:
-        return None
-    title = "actors of Ray while training" if kind == "ray" else "actors in local processes while training"
-    row = Row("kill -9", title, BAD, "not a bit of the agent changes")
+def _actors(scale: Scale, kind: str, seed: int) -> Row:
+    """Kill actors at random moments of training: not a bit may change."""
+    row = Row("kill -9", ACTORS_OF[kind], BAD, "not a bit of the agent changes")
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "train_and_kill.py"
         script.write_text(textwrap.dedent(ACTORS))
@@ -232,13 +233,17 @@ def _actors(scale: Scale, kind: str, seed: int) -> Row | None:
     return row
 
 
-def rows(scale: Scale) -> Iterator[Row]:
-    """Kill processes that write, at random moments."""
+SAVING, EXPERIMENT, TRAINING = "while checkpoints are saved", "while an experiment runs", "while training"
+ACTORS_OF = {"processes": "actors in local processes while training", "ray": "actors of Ray while training"}
+
+
+def rows(scale: Scale, only: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Kill processes that write, at random moments; all kinds of them or those that are named."""
     rng = np.random.default_rng([scale.seed, 4])
-    yield _saves(scale, rng)
-    yield _experiments(scale, rng)
-    yield _training(scale, rng)
-    for kind in ("processes", "ray"):
-        row = _actors(scale, kind, scale.seed)
-        if row is not None:
-            yield row
+    for title, kill in {SAVING: _saves, EXPERIMENT: _experiments, TRAINING: _training}.items():
+        if not only or title in only:
+            yield kill(scale, rng)
+    for kind, title in ACTORS_OF.items():
+        present = kind != "ray" or importlib.util.find_spec("ray") is not None
+        if present and (not only or title in only):
+            yield _actors(scale, kind, scale.seed)

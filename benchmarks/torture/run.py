@@ -12,17 +12,9 @@ from typing import Any
 from benchmarks.results import ROOT, machine, write_results
 from benchmarks.torture.outcome import Row, Scale
 
-AREAS = (
-    "certificates",
-    "files",
-    "directories",
-    "inputs",
-    "simulators",
-    "workers",
-    "environments",
-    "processes",
-    "kills",
-)
+AREAS = ("certificates", "files", "fuzzing", "directories", "inputs", "simulators")
+AREAS += ("workers", "environments", "processes", "kills")
+WITH_KINDS = ("certificates", "files", "fuzzing", "kills")
 INTRODUCTION = """# Torture
 
 adalook under damage, malice and bad luck: `make torture` (a slice of it is part of `make test`). Every row says how
@@ -95,12 +87,12 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=1.0, help="share of the full counts (1: some hours)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
-    parser.add_argument("--kinds", nargs="+", default=[], help="of files: only these")
+    parser.add_argument("--kinds", nargs="+", default=[], help="of certificates, files, fuzzing and kills: only these")
     parser.add_argument("--out", type=Path, default=ROOT / "results")
     flags = parser.parse_args()
     about = machine()
     for area in flags.areas:
-        only = (tuple(flags.kinds),) if area == "files" and flags.kinds else ()
+        only = (tuple(flags.kinds),) if area in WITH_KINDS and flags.kinds else ()
         done = []
         began = time.perf_counter()
         for row in importlib.import_module(f"benchmarks.torture.{area}").rows(Scale(flags.factor, flags.seed), *only):

@@ -1,18 +1,22 @@
-"""Wrong actions, settings and states of other simulators are refused, with what would be right."""
+"""Wrong actions, settings, states of other simulators and answers are refused, with what would be right."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, SimulatorError
 from adalook.simulators.ale.simulator import AtariSimulator
 from adalook.simulators.base import Simulator
+from adalook.simulators.gym.spaces import observation_array
+from adalook.simulators.make import make_simulator
 from adalook.simulators.minatar import MinAtarSimulator
+from benchmarks.torture import simulators as torture
 from tests.simulators.cases import make
 
 # ---- actions and settings
@@ -122,3 +126,49 @@ def test_a_clone_takes_the_states_of_its_original() -> None:
         clone.restore(sim.save())
         assert clone.pack(clone.save()) == sim.pack(sim.save())
         clone.close()
+
+
+# ---- answers
+
+ANSWERS: dict[str, tuple[str, Any, str]] = {
+    "a reward that is no number": ("reward", math.nan, r"wrong reward: expected a finite number.*got nan"),
+    "no reward": ("reward", None, r"wrong reward.*got None"),
+    "a reward that is text": ("reward", "1", r"wrong reward.*got '1'"),
+    "a short observation, which NumPy would spread": ("observation", [0.0], r"observation.*expected"),
+    "an observation without a number": ("observation", np.full(2, np.nan, np.float32), "observation.*not finite"),
+    "no flag": ("terminated", None, r"wrong terminated: expected.*got None"),
+    "a step of four values": (
+        "result",
+        (np.zeros(2, np.float32), 1.0, False, {}),
+        r"step.*expected.*(Transition|trunc)",
+    ),
+}
+
+
+@pytest.mark.parametrize("use", ["tree", "lookahead by rollouts", "DQN"])
+@pytest.mark.parametrize("case", ANSWERS)
+def test_answers_that_are_none_are_refused_whoever_asks(case: str, use: str) -> None:
+    field, value, message = ANSWERS[case]
+    with pytest.raises(SimulatorError, match=message):
+        torture.USES[use](torture.Walk(field, value))
+    with pytest.raises(SimulatorError, match=message):
+        torture.USES[use](make_simulator(lambda: torture.WalkEnv(field, value, at=2)))
+
+
+def test_environments_may_answer_in_other_types_of_numbers() -> None:
+    for value in ([3.0, 1.0], np.array([[3.0, 1.0]])):
+        sim = make_simulator(torture.WalkEnv("observation", value))
+        sim.reset(seed=0)
+        assert sim.step(1).observation.tolist() == [3.0, 1.0]
+    for reward in (2, np.float32(2), np.array([2.0])):
+        sim = make_simulator(torture.WalkEnv("reward", reward))
+        sim.reset(seed=0)
+        assert sim.step(1).reward == 2.0
+
+
+def test_observations_that_do_not_fit_their_type_are_refused() -> None:
+    array = partial(observation_array, "env", shape=(2,), dtype=np.dtype(np.uint8))
+    assert array([0, 255]).tolist() == [0, 255]
+    for wrong in ([0, 256], [-1, 0], [0.5, 0]):
+        with pytest.raises(SimulatorError, match="does not fit observation_space: expected values of uint8"):
+            array(wrong)

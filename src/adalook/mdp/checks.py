@@ -322,6 +322,6 @@ def check_row_sums(high: float, discount: float) -> None:
     if discount < 1.0 and discount * high >= 1.0 - 2.0**-52:
         raise ModelError(
             "discount is too close to 1 for these probabilities",
-            expected=f"discount * (largest row sum) < 1 - 2**-52, the largest row sum here being {high!r}",
+            expected=f"discount * (largest row sum) < 1 - 2**-52, the largest row sum here being {float(high)!r}",
             got=f"{discount!r}",
         )

@@ -115,8 +115,12 @@ def check_step(sim: Any, action: Any, transition: Any) -> None:
 
 def is_reward(value: Any) -> bool:
     """Return whether something is a number, of Python or NumPy, that rewards may be; NaN is none."""
-    is_number = isinstance(value, float | int | np.floating | np.integer)
-    return is_number and bool(-LARGEST_REWARD <= value <= LARGEST_REWARD)
+    if not isinstance(value, float | int | np.floating | np.integer):
+        return False
+    try:
+        return abs(float(value)) <= LARGEST_REWARD
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def checking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -225,7 +225,7 @@ def check_batch(batch: ExpansionBatch, num_actions: int, futures: int = 1) -> Ex
                 expected=f"{'bools' if kinds == 'b' else 'floats'} ({n},)",
                 got=f"{array.dtype} {array.shape}",
             )
-    fits = np.abs(rewards) <= LARGEST_REWARD  # false for NaN
+    fits = np.abs(rewards) <= np.float64(LARGEST_REWARD)  # false for NaN
     if not fits.all():
         i = int(np.argmin(fits))
         raise SimulatorError(
