@@ -318,17 +318,19 @@ def _shared_row_users(codes: IntArray, num_shared: int, states: IntArray) -> int
     return count
 
 
+GOLDEN_RATIO = 0.5 * (math.sqrt(5.0) - 1.0)
 LEAST_NEWS = 0.8
 """Share of the new states of the second step that the third one finds at least, unless few are left."""
 
 
 def neighbourhood_growth(codes: IntArray, rows: Rows, sample: int = 16, most: int = 32) -> float:
-    """Return the mean size of the three-step neighbourhood over that of one step, from states spread evenly.
+    """Return the mean size of the three-step neighbourhood over that of one step, from states spread about.
 
     Sizes beyond about `most` times are not told apart. Infinite where the third step finds fewer new states than the
     second: there are hardly any left, as in a small part of a model that mixes at once.
     """
-    roots = np.arange(0, len(codes), max(1, len(codes) // sample))
+    # By the golden ratio: steps of one length would meet the states of a product of factors in one factor only.
+    roots = np.unique((len(codes) * (GOLDEN_RATIO * np.arange(sample) % 1.0)).astype(np.int64))
     near, middle, far = _neighbourhoods(codes, rows.indptr, rows.indices, rows.num_shared, roots, most)
     return float(far / near) if far - middle >= LEAST_NEWS * (middle - near) else math.inf
 

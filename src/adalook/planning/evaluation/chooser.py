@@ -104,6 +104,9 @@ SWEEPS_PER_CHANGE = 3.0
 PARTIAL = "partial"
 """Stands in front of a solver's name where it was stopped early."""
 UNKNOWN = -1
+RELAXED_PATIENCE = 10
+"""Rounds in a row that have not taken a tenth off the loss, after which sweeps are no longer over-relaxed: while many
+actions change these may go round in circles."""
 PATIENCE = 100
 """Partial evaluation gives way to exact when so many rounds in a row have not taken a tenth off the loss."""
 
@@ -331,6 +334,8 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._milestone = (last.policy_loss, self._rounds)
         elif self._rounds - since > PATIENCE:
             return True
+        elif self._rounds - since > RELAXED_PATIENCE:
+            self._stays = False
         if self._pointers or not self._local:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)

@@ -26,7 +26,7 @@ MAX_BLAS_LEAVES = 64
 """Larger systems are not left to BLAS, which would split them over the cores and round differently on each number."""
 
 
-SMALL_MODEL = 2_000
+SMALL_MODEL = 200
 """Entries of a model that is solved in no time, whatever its rows."""
 
 

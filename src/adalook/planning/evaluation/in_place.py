@@ -330,7 +330,7 @@ def _pad_rows(table: MoveTable, policy: IntArray, in_place: IntArray, has_shared
 
 @compiled
 def _one_way_or_none(model: ModelArrays, stride: int) -> bool:
-    """Return whether nearly all moves of every `stride`-th state lead to larger numbers, or to smaller, or stay."""
+    """Return whether nearly all moves of every `stride`-th state lead ahead, or nearly all back, or most stay."""
     ahead = behind = stays = 0.0
     for s in range(0, model.codes.shape[0], stride):
         for a in range(model.codes.shape[1]):
@@ -345,7 +345,7 @@ def _one_way_or_none(model: ModelArrays, stride: int) -> bool:
                     ahead += model.data[k] * (model.indices[k] > s)
                     behind += model.data[k] * (model.indices[k] < s)
                     stays += model.data[k] * (model.indices[k] == s)
-    return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind) or stays > ONE_WAY * (ahead + behind)
+    return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind) or stays > ahead + behind
 
 
 @compiled
