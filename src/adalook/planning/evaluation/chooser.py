@@ -436,7 +436,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _sweep_rounds(
         self, policy: IntArray, values: FloatArray, partial_span: float, changed: int, work: float
-    ) -> sweeps.Rounds:
+    ) -> sweeps.SweepRounds:
         """Sweep and back up in one compiled loop."""
         mdp = self.mdp
         limits = sweeps.RoundLimits(

@@ -45,7 +45,7 @@ def pays(mdp: MDP) -> bool:
 
 
 class KnownBounds(NamedTuple):
-    """What earlier backups tell about the actions' values; kernels change it in place."""
+    """Bounds on the actions' values from earlier backups; kernels change them in place."""
 
     bounds: FloatArray  # (S, A) Q_w(s, a) less the offset at that time
     last: FloatArray  # (S,) values of the last backup, zero at first

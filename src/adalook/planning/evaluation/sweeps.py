@@ -148,7 +148,7 @@ def sweep_relaxed(
             return Swept(values, total, span, rate)
 
 
-class Rounds(NamedTuple):
+class SweepRounds(NamedTuple):
     """The result of some rounds of sweeps and backups, and what they cost."""
 
     values: FloatArray  # (S,)
@@ -168,7 +168,7 @@ class Rounds(NamedTuple):
 
 
 class RoundLimits(NamedTuple):
-    """When rounds of sweeps, and the sweeps of a round, end."""
+    """Limits of rounds of sweeps, and of the sweeps in a round."""
 
     span_tol: float
     """Enough is a span of T v − v of at most this, rounding included."""
@@ -203,7 +203,7 @@ def sweep_and_back_up(
     eliminating: EliminatingBackups | None,
     partial_span: float,
     changed: int,
-) -> Rounds:
+) -> SweepRounds:
     """Sweep a policy as often as the improvements to come are worth, back up, and go on with the better one.
 
     All in one compiled loop: on small models a round takes microseconds. `partial_span` is that of the last backup's
@@ -221,7 +221,7 @@ def sweep_and_back_up(
     )
     change = Residual(*residual)
     last_backup = None if slow else Backup(best, action, shared, change)
-    return Rounds(values, policy, count, backups, pairs / mdp.num_pairs, unsettled, change.span, last_backup)
+    return SweepRounds(values, policy, count, backups, pairs / mdp.num_pairs, unsettled, change.span, last_backup)
 
 
 class FixedSweeps:
