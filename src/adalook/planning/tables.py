@@ -78,7 +78,7 @@ def named_actions(mdp: MDP, policy: IntArray) -> np.ndarray:
 def value_text(value: float, values: np.ndarray) -> str:
     """Return a value in six digits, or in as many as it takes to tell `values` apart where they lie close together.
 
-    >>> value_text(1 / 3, np.array([0.0, 1.0])), value_text(12555339.3525, np.array([12555339.3525, 12555343.759]))
+    >>> value_text(1 / 3, np.array([0.0, 1.0])), value_text(12555339.3527, np.array([12555339.3527, 12555343.759]))
     ('0.333333', '12555339.353')
     """
     spread, largest = float(np.ptp(values)), float(np.abs(values).max())

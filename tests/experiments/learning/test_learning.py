@@ -354,6 +354,12 @@ def test_page_of_a_part_says_what_is_missing(real_runs: Path) -> None:
     assert all((real_runs / f"{name}.svg").stat().st_size > 1000 for name in ("figure-6", "figure-7", "depth", "ties"))
 
 
+def _states_of_group(leader: int) -> list[str]:
+    """The states of all processes in a session: Z has ended."""
+    listed = subprocess.run(["ps", "-o", "stat=", "-g", str(leader)], capture_output=True, text=True)
+    return listed.stdout.split()
+
+
 def test_sigterm_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "adalook", "reproduce", "minatar", "--games", "Breakout", "--agents", "depth0"]
     command += ["--seconds", "600", "--workers", "2", "--out", str(tmp_path)]
@@ -367,7 +373,8 @@ def test_sigterm_ends_the_workers_and_keeps_what_is_done(tmp_path: Path) -> None
     _, err = run.communicate(timeout=300)
     assert run.returncode == 130
     assert "1 of 6 jobs are done and kept" in err
-    left = subprocess.run(["ps", "-o", "stat=", "-g", str(run.pid)], capture_output=True, text=True).stdout.split()
-    assert all(state.startswith("Z") for state in left)
+    while any(not state.startswith("Z") for state in _states_of_group(run.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     index = json.loads((tmp_path / "minatar" / "experiment.json").read_text())
     assert index["runs"] == ["Breakout--random--0"]

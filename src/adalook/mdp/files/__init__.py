@@ -54,11 +54,12 @@ def _suffix(path: Path) -> str:
     """Return .npz or .umb, or raise if the name has another suffix."""
     suffix = path.suffix.lower()
     if suffix not in (".npz", ".umb"):
+        inside = path / "model.npz"
         raise FileError(
-            f"the format of {path} is not known",
+            f"the format of {shown(str(path), 200)} is not known",
             expected="a name in .npz or .umb",
-            got="a directory" if path.is_dir() else shown(path.suffix),
-            remedy=f"name the model in it: {path / 'model.npz'}" if (path / "model.npz").is_file() else "",
+            got="a directory" if os.path.isdir(path) else shown(path.suffix),  # unlike Path's, False for any text
+            remedy=f"name the model in it: {inside}" if os.path.isfile(inside) else "",
         )
     return suffix
 
