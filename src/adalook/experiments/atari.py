@@ -50,8 +50,6 @@ def baseline() -> Config:
         nodes_per_step=20.0,
         deepest_tree=3,
         learn_real_steps=False,
-        n_steps=1,
-        value_scale=1.0,
         learning_starts_steps=1_000,
         update_period_steps=2,
         gradient_steps=1,

@@ -220,7 +220,7 @@ class Config:
         str,
         text("text: self, network, train or the directory of a run"),
         "Ṽ*: 'self', the change that the last level brought to the best value (ours); 'network', what the network that "
-        "acts expects of the state (ours, for rollouts); 'train', a DQN of depth 0 that is trained first and then "
+        "acts expects of the state; 'train', a DQN of depth 0 that is trained first and then "
         "frozen (the paper's); or the directory of a run whose network is taken.",
     ] = "self"
     prior_steps: Annotated[int, integer(min=1), "Agent steps for which prior 'train' trains."] = 100_000

@@ -153,10 +153,15 @@ AGENTS = {
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
-    "own-change": _ablation("distance by the last stage's change", prior="self"),
-    "trusting": _ablation("leaves as the network values them", leaf_trust=1.0),
-    "one-step": _ablation("real steps one by one", n_steps=1),
-    "unscaled": _ablation("values in points", value_scale=1.0),
+    "network-prior": _ablation("distance from its own value", prior="network"),
+    "values": _ablation(
+        "learnt values",
+        prior="network",
+        leaf_trust=0.3,
+        value_scale=20.0,
+        n_steps=20,
+        gradient_steps=4,
+    ),
     "guided": _ablation("guided rollouts, novelty", rollout_greedy=0.3, novelty_bonus=0.5),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),
