@@ -20,6 +20,7 @@ from adalook.errors import DivergedError
 from adalook.learning.correction import LeafCorrection
 from adalook.learning.networks import QFunction
 from adalook.learning.novelty import Novelty
+from adalook.learning.patience import Patience
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
 from adalook.search.rollouts import Adjustment, Rollouts, RolloutTrees
@@ -264,6 +265,7 @@ class RolloutActor(Actor):
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         correction: takes their leaves' optimism off first actions; None: leaves are believed.
         leaf_trust: w, by which differences of leaves' values from that of the root are believed.
+        patience: the longer nothing is rewarded, the more decisions are a search alone's; None: none is.
         novelty: what leaves that look new are worth on top; None: nothing.
         bootstrap: False: a search alone, without the network: leaves are worth nothing, and chance breaks ties.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
@@ -282,6 +284,7 @@ class RolloutActor(Actor):
         tree_steps: int = 0,
         correction: LeafCorrection | None = None,
         leaf_trust: float = 1.0,
+        patience: Patience | None = None,
         novelty: Novelty | None = None,
         bootstrap: bool = True,
         policy: QFunction | None = None,
@@ -291,7 +294,7 @@ class RolloutActor(Actor):
         self._trees = RolloutTrees(sim, shape, discount)
         self._discount, self._correction, self._novelty, self._bootstrap = discount, correction, novelty, bootstrap
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
-        self._leaf_trust = leaf_trust
+        self._leaf_trust, self._patience = leaf_trust, patience
         self._head = min(q_function.network.names)
 
     def decide(
@@ -303,13 +306,17 @@ class RolloutActor(Actor):
             for env, observation in zip(envs, observations, strict=True):
                 novelty.see(env, observation, anew=not self._trees.goes_on(env))
         root_values = self._root_values(observations, seeds)
+        alone = self._alone(envs, observations, seeds)
+        adjust = self._adjustment(envs, root_values, alone)
+        if alone.any():
+            root_values = np.where(alone[:, None], self._chances(seeds), root_values)
         results = self._trees.search(
             envs,
             self._values,
             self._rule,
             seeds=seeds.tolist(),
             policy=policy,
-            adjust=self._adjustment(envs, root_values),
+            adjust=adjust,
         )
         decisions = []
         for env, observation, values, result, other, seed in zip(
@@ -333,25 +340,42 @@ class RolloutActor(Actor):
                     tied_actions=int(equal.sum()),
                 )
             )
-            if novelty is not None and self._trees.reward_of(env, action):
-                novelty.forget(env)
+            if self._trees.reward_of(env, action):
+                for memory in (novelty, self._patience):
+                    if memory is not None:
+                        memory.forget(env)
             self._trees.keep(env, action)
         return decisions
 
-    def _adjustment(self, envs: Sequence[Simulator], root_values: FloatArray) -> Adjustment | None:
+    def _alone(self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], seeds: IntArray) -> BoolArray:
+        """Return (n,) which decisions are a search alone's, by lack of rewards and by chance."""
+        patience = self._patience
+        if patience is None:
+            return np.zeros(len(envs), bool)
+        doubts = [
+            patience.doubt(env, observation, anew=not self._trees.goes_on(env))
+            for env, observation in zip(envs, observations, strict=True)
+        ]
+        return np.array([np.random.default_rng([seed, 2]).random() for seed in seeds.tolist()]) < doubts
+
+    def _adjustment(self, envs: Sequence[Simulator], root_values: FloatArray, alone: BoolArray) -> Adjustment | None:
         """Return what leaves count as: V(s₀)/γ^d + w (V(leaf) − V(s₀)) after d steps, and more for being new.
 
         The best of many leaves is one that the network overrates, and one step away most states look better than at
         the end of a long path by chance that found nothing. So the level V(s₀), which paths that terminate do not get,
         is the same for all leaves, seen from the root, and differences from it are believed in part.
         """
-        trust, novelty, discount = self._leaf_trust if self._bootstrap else 1.0, self._novelty, self._discount
-        if trust == 1.0 and novelty is None:
+        novelty, discount = self._novelty, self._discount
+        trusts = np.where(alone, 0.0, self._leaf_trust if self._bootstrap else 1.0)
+        if trusts.min() == 1.0 and novelty is None:
             return None
-        levels = {id(env): float(values.max()) for env, values in zip(envs, root_values, strict=True)}
+        beliefs = {
+            id(env): (float(values.max()), trust)
+            for env, values, trust in zip(envs, root_values, trusts.tolist(), strict=True)
+        }
 
         def adjust(env: Simulator, observations: Observations, values: FloatArray, steps: IntArray) -> FloatArray:
-            level = levels[id(env)]
+            level, trust = beliefs[id(env)]
             adjusted = values if trust == 1.0 else level / discount**steps + trust * (values - level)
             return adjusted if novelty is None else adjusted + novelty.bonuses(env, observations)
 
@@ -361,7 +385,12 @@ class RolloutActor(Actor):
         """Return what decides among first actions that the tree cannot tell apart: Q(s₀, ·), or chance; (n, A)."""
         if self._bootstrap:
             return self._q_function.action_values(observations, self._head)
-        return np.stack([np.random.default_rng([seed, 1]).random(self._trees.num_actions) for seed in seeds.tolist()])
+        return self._chances(seeds)
+
+    def _chances(self, seeds: IntArray) -> FloatArray:
+        """Return (n, A) what breaks ties by chance."""
+        count = self._trees.num_actions
+        return np.array([np.random.default_rng([seed, 1]).random(count) for seed in seeds.tolist()])
 
     def _corrected(
         self, correction: LeafCorrection, env: Simulator, values: FloatArray, result: SearchResult
@@ -427,12 +456,13 @@ class RolloutActor(Actor):
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:
         """Return what was measured and seen, and the trees that are kept, as paths: they are simulated anew."""
-        correction, novelty = self._correction, self._novelty
+        correction, novelty, patience = self._correction, self._novelty, self._patience
         return [
             {
                 "paths": self._trees.kept_paths(env),
                 "spread": None if correction is None else correction.state(env),
                 "seen": None if novelty is None else novelty.state(env),
+                "idle": None if patience is None else patience.state(env),
             }
             for env in envs
         ]
@@ -445,6 +475,8 @@ class RolloutActor(Actor):
                 self._correction.load_state(env, kept["spread"])
             if self._novelty is not None:
                 self._novelty.load_state(env, kept["seen"])
+            if self._patience is not None:
+                self._patience.load_state(env, kept["idle"])
 
 
 def _offered(result: SearchResult, action: int) -> int:

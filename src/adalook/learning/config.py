@@ -189,6 +189,12 @@ class Config:
         "root, and leaf_trust (V(leaf) - V(s0)) is added: the best of many leaves is one that the network overrates. "
         "1: leaves count as the network values them.",
     ] = 1.0
+    patience_steps: Annotated[
+        int,
+        integer(min=0),
+        "Break up stalls of rollouts: after i agent steps without a reward, a share i / patience_steps of decisions does "
+        "not believe the network; a picture that stays as it was counts tenfold. 0: it is always believed.",
+    ] = 0
     nodes_per_step: Annotated[
         float,
         non_negative,

@@ -47,10 +47,11 @@ QL_SETTINGS = {
     "bootstrap",
     "leaf_correction",
     "leaf_trust",
+    "patience_steps",
     "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
-LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust"}
+LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust", "patience_steps"}
 """Settings that mean nothing to a search alone, which neither learns nor asks a network."""
 
 
@@ -113,9 +114,17 @@ def _every_action(depth: int) -> AgentSpec:
     return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
 
 
-def _ablation(title: str, **settings: Any) -> AgentSpec:
+def _ablation(title: str, evaluation_nodes: int | None = None, **settings: Any) -> AgentSpec:
     """Return QL-DQN with something changed, to see what that is worth."""
-    return AgentSpec(f"QL-DQN, {title}", LineStyle("#009e73", (3.0, 1.0)), None, settings, by_default=False, ours=True)
+    return AgentSpec(
+        f"QL-DQN, {title}",
+        LineStyle("#009e73", (3.0, 1.0)),
+        None,
+        settings,
+        by_default=False,
+        ours=True,
+        evaluation_nodes=evaluation_nodes,
+    )
 
 
 def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
@@ -156,8 +165,10 @@ AGENTS = {
     "network-prior": _ablation("distance from its own value", prior="network"),
     "values": _ablation(
         "learnt values",
+        evaluation_nodes=500_000,  # 60 simulated steps a decision and more, in three episodes of five minutes
         prior="network",
         leaf_trust=0.3,
+        patience_steps=300,
         value_scale=20.0,
         n_steps=20,
         gradient_steps=4,

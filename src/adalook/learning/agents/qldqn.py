@@ -38,6 +38,7 @@ from adalook.learning.depth import (
 )
 from adalook.learning.networks import MIN_ROWS, QFunction
 from adalook.learning.novelty import Novelty, check_pictures
+from adalook.learning.patience import Patience
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts
@@ -113,6 +114,7 @@ class QLDQN(Agent):
                 tree_steps=config.learn_tree_steps,
                 correction=correction,
                 leaf_trust=config.leaf_trust,
+                patience=Patience(config.patience_steps) if config.patience_steps else None,
                 novelty=self._novelty(),
                 bootstrap=config.bootstrap,
                 policy=self.q_function,
