@@ -192,8 +192,8 @@ class Config:
     patience_steps: Annotated[
         int,
         integer(min=0),
-        "Break up stalls of rollouts: after i agent steps without a reward, a share i / patience_steps of decisions does "
-        "not believe the network; a picture that stays as it was counts tenfold. 0: it is always believed.",
+        "Break up stalls of rollouts: after i agent steps without a reward, a share i / patience_steps of decisions "
+        "does not believe the network; a picture that stays as it was counts tenfold. 0: it is always believed.",
     ] = 0
     nodes_per_step: Annotated[
         float,
