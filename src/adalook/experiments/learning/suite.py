@@ -103,6 +103,14 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
+LEARNT_VALUES: JsonDict = {
+    "prior": "network",
+    "leaf_trust": 0.3,
+    "value_scale": 20.0,
+    "n_steps": 20,
+    "gradient_steps": 4,
+}
+"""Values that twenty minutes suffice to learn, and that are believed in part."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 """By depth."""
 
@@ -163,15 +171,12 @@ AGENTS = {
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
-    "values": _ablation(
-        "learnt values",
+    "values": _ablation("learnt values", **LEARNT_VALUES),
+    "patient": _ablation(
+        "learnt values, patience",
         evaluation_nodes=500_000,  # 60 simulated steps a decision and more, in three episodes of five minutes
-        prior="network",
-        leaf_trust=0.3,
+        **LEARNT_VALUES,
         patience_steps=300,
-        value_scale=20.0,
-        n_steps=20,
-        gradient_steps=4,
     ),
     "guided": _ablation("guided rollouts, novelty", rollout_greedy=0.3, novelty_bonus=0.5),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
