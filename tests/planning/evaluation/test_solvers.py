@@ -191,7 +191,7 @@ def outcome(loss):
 
 def contest_on_a_grid():
     mdp = al.zoo.gridworld(100, 100, discount=0.99)
-    contest = Contest(mdp, 1e-6)
+    contest = Contest(mdp, 1e-6, Costs(mdp))
     return contest, Costs(mdp).backup
 
 

@@ -295,7 +295,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     @cached_property
     def _contest(self) -> Contest:
-        return Contest(self.mdp, self.tolerance)
+        return Contest(self.mdp, self.tolerance, self._costs)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Take the solver that is predicted to cost least."""
@@ -610,8 +610,8 @@ class Contest:
     sweeps are compared on one policy.
     """
 
-    def __init__(self, mdp: MDP, tolerance: float) -> None:
-        self._costs, self._tolerance, self._num_states = Costs(mdp), tolerance, mdp.num_states
+    def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
+        self._costs, self._tolerance, self._num_states = costs, tolerance, mdp.num_states
         self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0

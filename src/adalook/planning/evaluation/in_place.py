@@ -247,21 +247,25 @@ def _write_table(model: ModelArrays, table: MoveTable) -> None:
     """Write the rows of all moves; of shared ones, the reward alone."""
     num_states, num_actions = model.codes.shape
     reward, successor, weight, _ = table
+    width = index(successor.shape[1])
     for s in range(index(num_states)):
         for a in range(index(num_actions)):
             code, place = model.codes[s, a], s * index(num_actions) + a
-            used = index(0)
             reward[s, a] = model.rewards[s, a] if code != NOT_OFFERED else -np.inf
-            if is_deterministic(code):
-                successor[place, used], weight[place, used] = code, model.discount
-                used += index(1)
-            elif row_of(code) >= model.num_shared:
-                row = index(row_of(code))
-                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
-                    successor[place, used], weight[place, used] = model.indices[k], model.discount * model.data[k]
-                    used += index(1)
-            for k in range(used, index(successor.shape[1])):
-                successor[place, k], weight[place, k] = s, 0.0
+            if is_stochastic(code) and row_of(code) >= model.num_shared:
+                first = index(model.indptr[index(row_of(code))])
+                length = index(model.indptr[index(row_of(code)) + index(1)]) - first
+                for k in range(width):  # to the end, whatever the length, which no processor can foretell
+                    used = k < length
+                    entry = first + (k if used else index(0))
+                    successor[place, k] = model.indices[entry] if used else s
+                    weight[place, k] = model.discount * model.data[entry] if used else 0.0
+            else:
+                certain = is_deterministic(code)
+                successor[place, index(0)] = code if certain else s
+                weight[place, index(0)] = model.discount if certain else 0.0
+                for k in range(index(1), width):
+                    successor[place, k], weight[place, k] = s, 0.0
 
 
 @compiled
