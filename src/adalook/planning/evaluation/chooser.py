@@ -85,10 +85,12 @@ ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
+FIRST_COMPARISON = 10
+"""Work, in backups, after which sweeps at once and in place are compared …"""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
-"""Sweeps at once and in place are compared by so many of each; one must be so much faster to take over."""
+"""… by so many of each; one must be so much faster to take over."""
 SETTLED = 32
-"""They are not compared while more than a share 1/SETTLED of the actions change; nor is a factorisation the last."""
+"""A factorisation is not expected to be the last but one while more than a share 1/SETTLED of the actions change."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -365,11 +367,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is None:
             name, reason = contest.first(local=self._local)
         else:
-            unsettled = self._changes(last)
-            settled = SETTLED * unsettled <= self.mdp.num_states
-            if settled and contest.comparison_due and in_place.has_short_rows(self.mdp):
+            if contest.comparison_due and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
-            name, reason = contest.choose(unsettled)
+            name, reason = contest.choose(self._changes(last))
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
@@ -380,20 +380,22 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
         What counts is the span of T_π v − v. At once, it is judged by the second half of the sweeps, as the first ones
-        remove what both do; in place, by all of them, as it is extrapolated at the end.
+        remove what both do; in place, by all of them, as it is extrapolated at the end. Sweeps at once that are at work
+        and about to end are not compared: writing the table of the moves costs two backups.
         """
-        rows, count = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS
+        rows, count, contest, costs = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS, self._contest, self._costs
         relax, floor = self._relaxation(rows), self._span_floor(values)
         first = self._sweep(rows, values, count // 2, floor, relax)
         swept = self._sweep(rows, first.values, count // 2, floor, relax)
+        span_tol = self._span_for(self.tolerance)
+        jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps)) * costs.sweep
+        if contest.current == SWEEPS and jacobi < CLEARLY * (count * costs.sweep + 2.0 * costs.backup):
+            contest.compared(jacobi, math.inf, count * costs.sweep)
+            return swept.values
         ended = in_place.sweep_in_place(self.mdp, self._moves, policy, values, count)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
-        span_tol = self._span_for(self.tolerance)
-        jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
-        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count))
-        self._contest.compared(
-            jacobi * self._costs.sweep, gauss_seidel * self._costs.sweep, 2 * (count + 1) * self._costs.sweep
-        )
+        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count)) * costs.sweep
+        contest.compared(jacobi, gauss_seidel, 2 * (count + 1) * costs.sweep)
         return swept.values if jacobi < gauss_seidel else ended
 
     def _sweeps_pass(
@@ -416,6 +418,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
             self._in_one_loop = last_backup is not None
         if last_backup is None:
+            work = min(work, self._contest.until_comparison) if self._solver is None else work
             evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
             if self._eliminating is None:
                 last_backup = backup(mdp, evaluation.values, policy)
@@ -623,9 +626,9 @@ class Contest:
         self._paid = 0.0
         self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
         """Of the last pass; at first of any policy, from values of zero."""
-        self._current = self._iterative = SWEEPS
+        self.current = self._iterative = SWEEPS
         """The solver at work, and the one that takes over from factorisations."""
-        self._compare_at = 2.0 * FIRST_BACKUPS * self._costs.backup
+        self._compare_at = FIRST_COMPARISON * self._costs.backup
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
@@ -642,7 +645,7 @@ class Contest:
     @property
     def remaining(self) -> float:
         """Nanoseconds that the solver at work is predicted to take until the end."""
-        return self.left[self._current]
+        return self.left[self.current]
 
     def work_allowed(self) -> float:
         """Return the nanoseconds after which the choice is made again."""
@@ -651,7 +654,12 @@ class Contest:
     @property
     def comparison_due(self) -> bool:
         """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
-        return self._current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
+        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
+
+    @property
+    def until_comparison(self) -> float:
+        """Nanoseconds of sweeps before they are compared."""
+        return max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
 
     def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
@@ -659,37 +667,37 @@ class Contest:
         The first figures of either are rough: only one that is clearly faster takes over, also than what the one at
         work has shown so far.
         """
-        self.spent[self._current] += cost
+        self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
-        if self._current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
-            self._current, self.left[SWEEPS] = SWEEPS, jacobi
-        elif self._current == SWEEPS and CLEARLY * gauss_seidel < min(jacobi, self.left[SWEEPS]):
-            self._current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
+        if self.current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
+            self.current, self.left[SWEEPS] = SWEEPS, jacobi
+        elif self.current == SWEEPS and CLEARLY * gauss_seidel < min(jacobi, self.left[SWEEPS]):
+            self.current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
 
     def judge(self, last: PassOutcome) -> None:
         """Predict what is left to the solver at work from how far the loss fell in its last pass."""
         known = 0.0 < last.policy_loss < self._loss < math.inf
         fell = math.log(self._loss / last.policy_loss) if known else 0.0
         to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-        self.left[self._current] = self._paid * to_go / fell if fell > 0.0 else math.inf
+        self.left[self.current] = self._paid * to_go / fell if fell > 0.0 else math.inf
         self._loss = last.policy_loss
 
     def first(self, *, local: bool) -> tuple[str, str]:
         """Return the solver to begin with, and why."""
         backups = self.direct / self._costs.backup
         if backups <= self._cheap_direct and local:
-            self._current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
+            self.current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
         elif local:
-            self._current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
+            self.current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
         else:
-            self._current, reason = SWEEPS, "random transitions mix fast"
+            self.current, reason = SWEEPS, "random transitions mix fast"
         self._iterative = IN_PLACE if local else SWEEPS
-        return self._current, reason
+        return self.current, reason
 
     def choose(self, unsettled: int) -> tuple[str, str]:
         """Return the solver to go on with, and why; `unsettled` states have changed their action of late."""
-        current, passes = self._current, DIRECT_PASSES
+        current, passes = self.current, DIRECT_PASSES
         while passes <= self._passes:
             passes *= 2
         passes -= self._passes
@@ -700,7 +708,7 @@ class Contest:
         rival = self._iterative if current == DIRECT else DIRECT
         now, then = self.left[current], self.left[rival]
         if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:
-            self._current = rival
+            self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
 
