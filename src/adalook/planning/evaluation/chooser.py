@@ -85,8 +85,9 @@ ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
-FIRST_COMPARISON = 10
-"""Work, in backups, after which sweeps at once and in place are compared …"""
+FIRST_COMPARISON = {SWEEPS: 10, IN_PLACE: 50}
+"""Work, in backups, after which sweeps at once and in place are compared, by who begins: in place, it goes slowly until
+the policy has settled …"""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
 """… by so many of each; one must be so much faster to take over."""
 SETTLED = 32
@@ -626,9 +627,11 @@ class Contest:
         self._paid = 0.0
         self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
         """Of the last pass; at first of any policy, from values of zero."""
-        self.current = self._iterative = SWEEPS
-        """The solver at work, and the one that takes over from factorisations."""
-        self._compare_at = FIRST_COMPARISON * self._costs.backup
+        self.current = SWEEPS
+        """The solver at work."""
+        self._compare_at = math.inf
+        self._pace: dict[str, float] = {}
+        """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
@@ -636,7 +639,6 @@ class Contest:
         self.total += cost
         self._paid = cost
         self._passes += name == DIRECT
-        self._iterative = self._iterative if name == DIRECT else name
 
     def predicted(self, name: str) -> float:
         """Return the nanoseconds that a pass may take."""
@@ -665,22 +667,26 @@ class Contest:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
         The first figures of either are rough: only one that is clearly faster takes over, also than what the one at
-        work has shown so far.
+        work has shown so far; where that gets nowhere, one that is faster at all.
         """
         self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
-        if self.current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
-            self.current, self.left[SWEEPS] = SWEEPS, jacobi
-        elif self.current == SWEEPS and CLEARLY * gauss_seidel < min(jacobi, self.left[SWEEPS]):
-            self.current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
+        predicted = {SWEEPS: jacobi, IN_PLACE: gauss_seidel}
+        rival = IN_PLACE if self.current == SWEEPS else SWEEPS
+        now, then = min(predicted[self.current], self.left[self.current]), predicted[rival]
+        clearly = CLEARLY if self.left[self.current] < math.inf else 1.0
+        if clearly * then < now:
+            self.current, self.left[rival] = rival, then
 
     def judge(self, last: PassOutcome) -> None:
-        """Predict what is left to the solver at work from how far the loss fell in its last pass."""
+        """Predict what is left to every solver that was at work from how far the loss fell in its last pass."""
         known = 0.0 < last.policy_loss < self._loss < math.inf
         fell = math.log(self._loss / last.policy_loss) if known else 0.0
         to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-        self.left[self.current] = self._paid * to_go / fell if fell > 0.0 else math.inf
+        self._pace[self.current] = self._paid / fell if fell > 0.0 else math.inf
+        for name, pace in self._pace.items():
+            self.left[name] = pace * to_go if pace < math.inf else math.inf
         self._loss = last.policy_loss
 
     def first(self, *, local: bool) -> tuple[str, str]:
@@ -692,7 +698,7 @@ class Contest:
             self.current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
         else:
             self.current, reason = SWEEPS, "random transitions mix fast"
-        self._iterative = IN_PLACE if local else SWEEPS
+        self._compare_at = FIRST_COMPARISON[IN_PLACE if local else SWEEPS] * self._costs.backup
         return self.current, reason
 
     def choose(self, unsettled: int) -> tuple[str, str]:
@@ -705,7 +711,7 @@ class Contest:
             passes = min(passes, 1 if unsettled == 0 else 2 if SETTLED * unsettled <= self._num_states else passes)
         if current != DIRECT or self.left[DIRECT] == math.inf:
             self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
-        rival = self._iterative if current == DIRECT else DIRECT
+        rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
         if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:
             self.current = rival
