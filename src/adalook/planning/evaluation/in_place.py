@@ -118,6 +118,7 @@ class Goal(NamedTuple):
 def suits(mdp: MDP) -> bool:
     """Return whether sweeping in place pays: transitions lead to near states, or nearly all of them ahead or nowhere.
 
+    Or there is a state that is never left: its value stands still, so that no constant shift speeds up other sweeps.
     What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
     if mdp.rows.num_shared:
@@ -125,7 +126,9 @@ def suits(mdp: MDP) -> bool:
         if 2 * shared > mdp.num_pairs:
             return False
     return has_short_rows(mdp) and (
-        mdp.growth <= LOCAL_GROWTH or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
+        mdp.growth <= LOCAL_GROWTH
+        or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
+        or _has_absorbing_state(mdp.codes)
     )
 
 
@@ -350,6 +353,18 @@ def _one_way_or_none(model: ModelArrays, stride: int) -> bool:
                     behind += model.data[k] * (model.indices[k] < s)
                     stays += model.data[k] * (model.indices[k] == s)
     return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind) or stays > ahead + behind
+
+
+@compiled
+def _has_absorbing_state(codes: IntArray) -> bool:
+    """Return whether all moves of some state stay there."""
+    for s in range(codes.shape[0]):
+        stays = 0
+        while stays < codes.shape[1] and (codes[s, stays] == s or codes[s, stays] == NOT_OFFERED):
+            stays += 1
+        if stays == codes.shape[1]:
+            return True
+    return False
 
 
 @compiled
