@@ -85,9 +85,9 @@ ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
-FIRST_COMPARISON = {SWEEPS: 10, IN_PLACE: 50}
-"""Work, in backups, after which sweeps at once and in place are compared, by who begins: in place, it goes slowly until
-the policy has settled …"""
+FIRST_COMPARISON, LOCAL_COMPARISON = 10, 50
+"""Work, in backups, after which sweeps at once and in place are compared; the second on local models, where iteration
+in place is slow until the policy has settled …"""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
 """… by so many of each; one must be so much faster to take over."""
 SETTLED = 32
@@ -288,7 +288,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
     @cached_property
-    def _local(self) -> bool:
+    def _in_place(self) -> bool:
         """Whether to iterate in place: what is never asked on functional graphs need not be known."""
         return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
 
@@ -339,7 +339,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             return True
         elif self._rounds - since > RELAXED_PATIENCE:
             self._stays = False
-        if self._pointers or not self._local:
+        if self._pointers or not self._in_place:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
@@ -366,7 +366,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.direct = self._direct_cost(policy)
             self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
         if last is None:
-            name, reason = contest.first(local=self._local)
+            name, reason = contest.first(in_place=self._in_place)
         else:
             if contest.comparison_due and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
@@ -380,24 +380,44 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
-        What counts is the span of T_π v − v. At once, it is judged by the second half of the sweeps, as the first ones
-        remove what both do; in place, by all of them, as it is extrapolated at the end. Sweeps at once that are at work
-        and about to end are not compared: writing the table of the moves costs two backups.
+        What counts is the span of T_π v − v: in place that of all sweeps, as it is extrapolated at the end. Sweeps at
+        once that get on and are about to end are not compared: writing the table of the moves costs two backups.
         """
-        rows, count, contest, costs = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS, self._contest, self._costs
-        relax, floor = self._relaxation(rows), self._span_floor(values)
-        first = self._sweep(rows, values, count // 2, floor, relax)
-        swept = self._sweep(rows, first.values, count // 2, floor, relax)
-        span_tol = self._span_for(self.tolerance)
-        jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps)) * costs.sweep
-        if contest.current == SWEEPS and jacobi < CLEARLY * (count * costs.sweep + 2.0 * costs.backup):
-            contest.compared(jacobi, math.inf, count * costs.sweep)
+        rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
+        swept, jacobi = self._try_sweeps(rows, values)
+        cost = swept.sweeps * costs.sweep
+        if contest.current == SWEEPS and jacobi < CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions):
+            contest.compared(jacobi * costs.sweep, math.inf, cost)
             return swept.values
-        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, values, count)
-        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
-        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count)) * costs.sweep
-        contest.compared(jacobi, gauss_seidel, 2 * (count + 1) * costs.sweep)
+        begun = in_place.sweep_in_place(self.mdp, self._moves, policy, values, COMPARED_SWEEPS)
+        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, begun, COMPARED_SWEEPS)
+        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (begun, ended))
+        span_tol = self._span_for(self.tolerance)
+        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, COMPARED_SWEEPS))
+        cost += 2 * (COMPARED_SWEEPS + 1) * costs.sweep
+        contest.compared(jacobi * costs.sweep, gauss_seidel * costs.sweep, cost)
         return swept.values if jacobi < gauss_seidel else ended
+
+    def _try_sweeps(self, rows: PolicyRows, values: FloatArray) -> tuple[Swept, float]:
+        """Sweep at once as often as is compared, and return how many sweeps seem to be left.
+
+        They are judged by the second half, as the first ones remove what sweeps in place do, too. Where that is slow,
+        groups of states are moved as one; what sweeps have shown so far, if they are at work, tells of that already.
+        """
+        relax, floor, span_tol = self._relaxation(rows), self._span_floor(values), self._span_for(self.tolerance)
+        first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor, relax)
+        swept = self._sweep(rows, first.values, COMPARED_SWEEPS // 2, floor, relax)
+        rate = _rate(first.span, swept.span, swept.sweeps)
+        left, made = _sweeps_left(swept.span, span_tol, rate), first.sweeps + swept.sweeps
+        slow = left > self._coarse_sweeps and rate > self._coarse_rate
+        if slow and self._coarse_chances and self._contest.current == IN_PLACE:
+            coarse = self._sweep(rows, aggregation.correct(rows, swept.values, relax), SMOOTHING_SWEEPS, floor, relax)
+            cycle = coarse.sweeps + aggregation.SWEEPS
+            then = _sweeps_left(coarse.span, span_tol, _rate(swept.span, coarse.span, cycle))
+            made += cycle
+            if then < left:
+                swept, left = coarse, then
+        return swept._replace(sweeps=made), left
 
     def _sweeps_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, work: float, reason: str
@@ -494,7 +514,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
         n, contest = self.mdp.num_states, self._contest
         if self._rounds == 1:  # the first policy may be narrower than those to come
-            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._local else math.inf
+            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._in_place else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
@@ -629,7 +649,8 @@ class Contest:
         """Of the last pass; at first of any policy, from values of zero."""
         self.current = SWEEPS
         """The solver at work."""
-        self._compare_at = math.inf
+        local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._compare_at = (LOCAL_COMPARISON if local else FIRST_COMPARISON) * costs.backup
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
@@ -655,8 +676,12 @@ class Contest:
 
     @property
     def comparison_due(self) -> bool:
-        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
-        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
+        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled.
+
+        Not if the solver at work would end in the meantime.
+        """
+        worth = self.remaining >= 4.0 * COMPARED_SWEEPS * self._costs.sweep
+        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at and worth
 
     @property
     def until_comparison(self) -> float:
@@ -689,16 +714,15 @@ class Contest:
             self.left[name] = pace * to_go if pace < math.inf else math.inf
         self._loss = last.policy_loss
 
-    def first(self, *, local: bool) -> tuple[str, str]:
+    def first(self, *, in_place: bool) -> tuple[str, str]:
         """Return the solver to begin with, and why."""
         backups = self.direct / self._costs.backup
-        if backups <= self._cheap_direct and local:
+        if backups <= self._cheap_direct and in_place:
             self.current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
-        elif local:
-            self.current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
+        elif in_place:
+            self.current, reason = IN_PLACE, "transitions are local, or states absorb, and a factorisation is dear"
         else:
             self.current, reason = SWEEPS, "random transitions mix fast"
-        self._compare_at = FIRST_COMPARISON[IN_PLACE if local else SWEEPS] * self._costs.backup
         return self.current, reason
 
     def choose(self, unsettled: int) -> tuple[str, str]:
