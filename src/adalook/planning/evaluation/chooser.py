@@ -278,6 +278,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._in_one_loop = small and solver in (None, sweeps.NAME)
         """Whether sweeps and backups go on in one compiled loop, for as long as no policy takes many sweeps."""
         self._rounds = 0
+        self._sweeps = 0
+        """Sweeps at once that were made of all policies."""
         self._unsettled = UNKNOWN
         """States whose action changed in the last round of improvement."""
         self._direct_due = 0.0
@@ -436,6 +438,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if self._in_one_loop and not (self._stays and len(self._relaxation(PolicyRows.of(mdp, policy)))):
             made = self._sweep_rounds(policy, values, partial_span, changed, work)
             swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
+            self._sweeps += made.sweeps
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
             self._in_one_loop = last_backup is not None
         if last_backup is None:
@@ -450,6 +453,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             changed = kernels.count_different(last_backup.actions, policy)
         else:
             evaluation = PolicyEvaluation(values, policy, f"{PARTIAL} {sweeps.NAME}", 0, exact=False)
+        self._sweeps += evaluation.swept // mdp.num_states
         swept = evaluation.swept + int(swept) * mdp.num_states
         self._unsettled = changed
         self._rounds += backups
@@ -470,6 +474,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             sweeps_per_change=SWEEPS_PER_CHANGE,
             most_sweeps=FIRST_SWEEPS,
             most_work=min(in_place.MAX_WORK, work / self._costs.state),
+            before=self._sweeps,
         )
         return sweeps.sweep_and_back_up(mdp, values, policy, limits, self._eliminating, partial_span, changed)
 
@@ -547,6 +552,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         if changed != UNKNOWN:
             partial_span *= min(1.0, 10.0 * changed / mdp.num_states)
             max_sweeps = math.ceil(SWEEPS_PER_CHANGE * mdp.num_states / changed) if changed else math.inf
+            allowed = max(sweeps.SWEEPS_GROWTH * self._sweeps, mdp.num_actions)
+            max_sweeps, most = min(max_sweeps, allowed), min(most, allowed)
         floor = self._span_floor(values)
         span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
         if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and changed != UNKNOWN):
@@ -676,17 +683,19 @@ class Contest:
 
     @property
     def comparison_due(self) -> bool:
-        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled.
-
-        Not if the solver at work would end in the meantime.
-        """
-        worth = self.remaining >= 4.0 * COMPARED_SWEEPS * self._costs.sweep
-        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at and worth
+        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
+        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at and self._worth_comparing
 
     @property
     def until_comparison(self) -> float:
         """Nanoseconds of sweeps before they are compared."""
-        return max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
+        left = max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
+        return left if self._worth_comparing else math.inf
+
+    @property
+    def _worth_comparing(self) -> bool:
+        """Whether the solver at work is not predicted to end in the meantime."""
+        return self.remaining >= 4.0 * COMPARED_SWEEPS * self._costs.sweep
 
     def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
