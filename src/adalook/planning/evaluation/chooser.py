@@ -701,14 +701,16 @@ class Contest:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
         The first figures of either are rough: only one that is clearly faster takes over, also than what the one at
-        work has shown so far; where that gets nowhere, one that is faster at all.
+        work has shown so far; where that gets nowhere, one that is faster at all. What was at work before is not
+        believed to be faster than it has shown.
         """
         self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
         predicted = {SWEEPS: jacobi, IN_PLACE: gauss_seidel}
         rival = IN_PLACE if self.current == SWEEPS else SWEEPS
-        now, then = min(predicted[self.current], self.left[self.current]), predicted[rival]
+        shown = self.left[rival] if self.left[rival] < math.inf else 0.0
+        now, then = min(predicted[self.current], self.left[self.current]), max(predicted[rival], shown)
         clearly = CLEARLY if self.left[self.current] < math.inf else 1.0
         if clearly * then < now:
             self.current, self.left[rival] = rival, then
