@@ -232,15 +232,16 @@ def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place(jacobi
     contest.direct = 1e9 * cost
     contest.first(in_place=True)
     contest.paid("in place", 20.0 * cost)
-    assert not contest.comparison_due, "that would cost as much as all before it"
+    assert not contest.comparison_due(0), "that would cost as much as all before it"
     contest.paid("in place", 40.0 * cost)
     contest.left["in place"] = 0.1 * cost
-    assert not contest.comparison_due, "it is about to end"
+    assert not contest.comparison_due(0), "it is about to end"
     contest.left["in place"] = shown * cost
-    assert contest.comparison_due
+    assert not contest.comparison_due(5_000), "half of the actions change"
+    assert contest.comparison_due(0)
     contest.compared(jacobi * cost, 100.0 * cost, 5.0 * cost)
     assert contest.choose(5_000)[0] == winner
-    assert not contest.comparison_due, "not before costs have doubled"
+    assert not contest.comparison_due(0), "not before costs have doubled"
 
 
 def test_a_solver_that_was_faster_takes_over_again():

@@ -86,12 +86,12 @@ ORDER_COST, ORDER_LEAST = 100.0, 2e4
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 FIRST_COMPARISON, LOCAL_COMPARISON = 10, 50
-"""Work, in backups, after which sweeps at once and in place are compared; the second on local models, where iteration
-in place is slow until the policy has settled …"""
+"""Work, in backups, after which sweeps at once and in place are compared, the second on local models …"""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
 """… by so many of each; one must be so much faster to take over."""
 SETTLED = 32
-"""A factorisation is not expected to be the last but one while more than a share 1/SETTLED of the actions change."""
+"""While more than a share 1/SETTLED of the actions change, they are not compared on local models, where iteration in
+place is slow until the policy has settled; nor is a factorisation expected to be the last."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -370,9 +370,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is None:
             name, reason = contest.first(in_place=self._in_place)
         else:
-            if contest.comparison_due and in_place.has_short_rows(self.mdp):
+            unsettled = self._changes(last)
+            if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
-            name, reason = contest.choose(self._changes(last))
+            name, reason = contest.choose(unsettled)
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
@@ -656,8 +657,8 @@ class Contest:
         """Of the last pass; at first of any policy, from values of zero."""
         self.current = SWEEPS
         """The solver at work."""
-        local = mdp.growth <= in_place.LOCAL_GROWTH
-        self._compare_at = (LOCAL_COMPARISON if local else FIRST_COMPARISON) * costs.backup
+        self._local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._compare_at = (LOCAL_COMPARISON if self._local else FIRST_COMPARISON) * costs.backup
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
@@ -681,16 +682,20 @@ class Contest:
         """Return the nanoseconds after which the choice is made again."""
         return max(FIRST_BACKUPS * self._costs.backup, self.total)
 
-    @property
-    def comparison_due(self) -> bool:
-        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
-        return self.current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at and self._worth_comparing
+    def comparison_due(self, unsettled: int) -> bool:
+        """Return whether to compare sweeps in place and at once again: each time that costs have doubled."""
+        iterates = self.current in (IN_PLACE, SWEEPS) and not (self._local and self._changing(unsettled))
+        return iterates and self.total >= self._compare_at and self._worth_comparing
 
     @property
     def until_comparison(self) -> float:
         """Nanoseconds of sweeps before they are compared."""
         left = max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
         return left if self._worth_comparing else math.inf
+
+    def _changing(self, unsettled: int) -> bool:
+        """Return whether many actions still change."""
+        return SETTLED * unsettled > self._num_states
 
     @property
     def _worth_comparing(self) -> bool:
@@ -720,9 +725,12 @@ class Contest:
         known = 0.0 < last.policy_loss < self._loss < math.inf
         fell = math.log(self._loss / last.policy_loss) if known else 0.0
         to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-        self._pace[self.current] = self._paid / fell if fell > 0.0 else math.inf
+        if fell > 0.0:
+            self._pace[self.current] = self._paid / fell
         for name, pace in self._pace.items():
-            self.left[name] = pace * to_go if pace < math.inf else math.inf
+            self.left[name] = pace * to_go
+        if fell <= 0.0:
+            self.left[self.current] = math.inf
         self._loss = last.policy_loss
 
     def first(self, *, in_place: bool) -> tuple[str, str]:
@@ -743,7 +751,7 @@ class Contest:
             passes *= 2
         passes -= self._passes
         if current != DIRECT:
-            passes = min(passes, 1 if unsettled == 0 else 2 if SETTLED * unsettled <= self._num_states else passes)
+            passes = min(passes, 1 if unsettled == 0 else passes if self._changing(unsettled) else 2)
         if current != DIRECT or self.left[DIRECT] == math.inf:
             self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
         rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
