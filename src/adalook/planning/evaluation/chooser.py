@@ -383,7 +383,8 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
-        What counts is the span of T_π v − v: in place that of all sweeps, as it is extrapolated at the end. Sweeps at
+        What counts is the span of T_π v − v: in place that of all sweeps, as it is extrapolated at the end, or of a
+        second time where models are not local and the first sweeps remove what all sweeps do. Sweeps at
         once that get on and are about to end are not compared: writing the table of the moves costs two backups.
         """
         rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
@@ -392,7 +393,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         if contest.current == SWEEPS and jacobi < CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions):
             contest.compared(jacobi * costs.sweep, math.inf, cost)
             return swept.values
-        begun = in_place.sweep_in_place(self.mdp, self._moves, policy, values, COMPARED_SWEEPS)
+        begun = values
+        if not contest.local:
+            begun = in_place.sweep_in_place(self.mdp, self._moves, policy, values, COMPARED_SWEEPS)
         ended = in_place.sweep_in_place(self.mdp, self._moves, policy, begun, COMPARED_SWEEPS)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (begun, ended))
         span_tol = self._span_for(self.tolerance)
@@ -405,15 +408,17 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Sweep at once as often as is compared, and return how many sweeps seem to be left.
 
         They are judged by the second half, as the first ones remove what sweeps in place do, too. Where that is slow,
-        groups of states are moved as one; what sweeps have shown so far, if they are at work, tells of that already.
+        groups of states are moved as one, but for local models, where the first time tells little of the next ones;
+        what sweeps have shown so far, if they are at work, tells of that already.
         """
-        relax, floor, span_tol = self._relaxation(rows), self._span_floor(values), self._span_for(self.tolerance)
+        contest, span_tol = self._contest, self._span_for(self.tolerance)
+        relax, floor = self._relaxation(rows), self._span_floor(values)
         first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor, relax)
         swept = self._sweep(rows, first.values, COMPARED_SWEEPS // 2, floor, relax)
         rate = _rate(first.span, swept.span, swept.sweeps)
         left, made = _sweeps_left(swept.span, span_tol, rate), first.sweeps + swept.sweeps
         slow = left > self._coarse_sweeps and rate > self._coarse_rate
-        if slow and self._coarse_chances and self._contest.current == IN_PLACE:
+        if slow and self._coarse_chances and contest.current == IN_PLACE and not contest.local:
             coarse = self._sweep(rows, aggregation.correct(rows, swept.values, relax), SMOOTHING_SWEEPS, floor, relax)
             cycle = coarse.sweeps + aggregation.SWEEPS
             then = _sweeps_left(coarse.span, span_tol, _rate(swept.span, coarse.span, cycle))
@@ -657,8 +662,8 @@ class Contest:
         """Of the last pass; at first of any policy, from values of zero."""
         self.current = SWEEPS
         """The solver at work."""
-        self._local = mdp.growth <= in_place.LOCAL_GROWTH
-        self._compare_at = (LOCAL_COMPARISON if self._local else FIRST_COMPARISON) * costs.backup
+        self.local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._compare_at = (LOCAL_COMPARISON if self.local else FIRST_COMPARISON) * costs.backup
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
@@ -684,7 +689,7 @@ class Contest:
 
     def comparison_due(self, unsettled: int) -> bool:
         """Return whether to compare sweeps in place and at once again: each time that costs have doubled."""
-        iterates = self.current in (IN_PLACE, SWEEPS) and not (self._local and self._changing(unsettled))
+        iterates = self.current in (IN_PLACE, SWEEPS) and not (self.local and self._changing(unsettled))
         return iterates and self.total >= self._compare_at and self._worth_comparing
 
     @property
