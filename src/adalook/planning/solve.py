@@ -52,6 +52,7 @@ GOOD_VALUES = 1e-9
 """Values that are certified to this share of the largest are kept as float64 found them."""
 MAX_PASSES = 10_000
 """Passes that the trace keeps: the first half of these and the latest; value iteration may make millions."""
+optional_boolean = optional(boolean)
 QUICK_PAIRS = 10_000
 """The first pass of smaller models takes about a millisecond: no time to press Ctrl-C in."""
 
@@ -130,7 +131,7 @@ def solve(
         return _with_horizon(mdp, method, horizon, terminal_values, checkpoint)
     method = Auto() if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
-    keep_states = optional(boolean).validate("keep_states", keep_states)
+    keep_states = optional_boolean.validate("keep_states", keep_states)
     progress = boolean.validate("progress", progress)
     if mdp.discount == 1.0:
         from adalook.planning.objectives.total_reward import solve_total_reward

@@ -191,7 +191,7 @@ def outcome(loss):
 
 def contest_on_a_grid():
     mdp = al.zoo.gridworld(100, 100, discount=0.99)
-    contest = Contest(mdp, 1e-6)
+    contest = Contest(mdp, 1e-6, Costs(mdp))
     return contest, Costs(mdp).backup
 
 
@@ -199,7 +199,7 @@ def test_what_falls_behind_gives_way():
     """In place is dropped when its measured rate says that factorisations end sooner, and taken up again likewise."""
     contest, cost = contest_on_a_grid()
     contest.direct = 100.0 * cost
-    assert contest.first(local=True)[0] == "in place"
+    assert contest.first(in_place=True)[0] == "in place"
     contest.paid("in place", 10.0 * cost)
     contest.judge(outcome(1e-3))
     assert contest.choose(5_000)[0] == "in place"
@@ -214,7 +214,7 @@ def test_a_policy_that_has_settled_needs_one_factorisation():
     for unsettled, winner in ((0, "direct"), (5_000, "sweeps")):
         contest, cost = contest_on_a_grid()
         contest.direct = 100.0 * cost
-        contest.first(local=False)
+        contest.first(in_place=False)
         for loss in (1e-3, 0.5e-3):
             contest.paid("sweeps", 60.0 * cost)
             contest.judge(outcome(loss))
@@ -222,18 +222,51 @@ def test_a_policy_that_has_settled_needs_one_factorisation():
         assert contest.choose(unsettled)[0] == winner
 
 
-def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place():
-    for jacobi, winner in ((40.0, "sweeps"), (60.0, "in place")):
-        contest, cost = contest_on_a_grid()
-        contest.direct = 1e9 * cost
-        contest.first(local=True)
-        contest.paid("in place", 20.0 * cost)
-        assert not contest.comparison_due, "that would cost as much as all before it"
-        contest.paid("in place", 40.0 * cost)
-        assert contest.comparison_due
-        contest.compared(jacobi * cost, 100.0 * cost, 5.0 * cost)
-        assert contest.choose(5_000)[0] == winner
-        assert not contest.comparison_due, "not before costs have doubled"
+@pytest.mark.parametrize(
+    ("jacobi", "shown", "winner"),
+    [(40.0, 200.0, "sweeps"), (60.0, 200.0, "in place"), (60.0, np.inf, "sweeps"), (40.0, 70.0, "in place")],
+)
+def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place(jacobi, shown, winner):
+    """Clearly faster than was predicted of it and than it has shown; simply faster, once it gets nowhere."""
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 20.0 * cost)
+    assert not contest.comparison_due(0), "that would cost as much as all before it"
+    contest.paid("in place", 40.0 * cost)
+    contest.left["in place"] = 0.1 * cost
+    assert not contest.comparison_due(0), "it is about to end"
+    contest.left["in place"] = shown * cost
+    assert not contest.comparison_due(5_000), "half of the actions change"
+    assert contest.comparison_due(0)
+    contest.compared(jacobi * cost, 100.0 * cost, 5.0 * cost)
+    assert contest.choose(5_000)[0] == winner
+    assert not contest.comparison_due(0), "not before costs have doubled"
+
+
+def test_a_solver_that_was_faster_takes_over_again():
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=False)
+    contest.judge(outcome(1.0))
+    contest.paid("sweeps", 10.0 * cost)
+    contest.judge(outcome(1e-2))
+    contest.compared(100.0 * cost, 1.0 * cost, 5.0 * cost)
+    assert contest.choose(0)[0] == "in place"
+    contest.paid("in place", 100.0 * cost)
+    contest.judge(outcome(1e-3))
+    assert contest.choose(0)[0] == "sweeps"
+
+
+def test_a_state_that_is_never_left_asks_for_iteration_in_place():
+    rng = np.random.default_rng(0)
+    successors, chances = rng.integers(500, size=(500, 2, 3)), np.full((500, 2, 3), 1.0 / 3.0)
+    for first in (successors[0], np.zeros((2, 3), int)):
+        successors[0] = first
+        mdp = al.MDP.from_function(
+            lambda s, successors=successors: (np.ones((len(s), 2)), successors[s], chances[s]), 500, 2, 0.9
+        )
+        assert in_place.suits(mdp) == (not first.any())
 
 
 def test_moves_that_lead_ahead_are_swept_against_their_direction():

@@ -85,10 +85,13 @@ ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
+FIRST_COMPARISON, LOCAL_COMPARISON = 10, 50
+"""Work, in backups, after which sweeps at once and in place are compared, the second on local models …"""
 COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
-"""Sweeps at once and in place are compared by so many of each; one must be so much faster to take over."""
+"""… by so many of each; one must be so much faster to take over."""
 SETTLED = 32
-"""They are not compared while more than a share 1/SETTLED of the actions change; nor is a factorisation the last."""
+"""While more than a share 1/SETTLED of the actions change, they are not compared on local models, where iteration in
+place is slow until the policy has settled; nor is a factorisation expected to be the last."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
 SWITCH_FACTOR = 1.5
@@ -275,6 +278,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._in_one_loop = small and solver in (None, sweeps.NAME)
         """Whether sweeps and backups go on in one compiled loop, for as long as no policy takes many sweeps."""
         self._rounds = 0
+        self._sweeps = 0
+        """Sweeps at once that were made of all policies."""
         self._unsettled = UNKNOWN
         """States whose action changed in the last round of improvement."""
         self._direct_due = 0.0
@@ -285,7 +290,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
     @cached_property
-    def _local(self) -> bool:
+    def _in_place(self) -> bool:
         """Whether to iterate in place: what is never asked on functional graphs need not be known."""
         return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
 
@@ -295,7 +300,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     @cached_property
     def _contest(self) -> Contest:
-        return Contest(self.mdp, self.tolerance)
+        return Contest(self.mdp, self.tolerance, self._costs)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Take the solver that is predicted to cost least."""
@@ -336,7 +341,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             return True
         elif self._rounds - since > RELAXED_PATIENCE:
             self._stays = False
-        if self._pointers or not self._local:
+        if self._pointers or not self._in_place:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
@@ -363,11 +368,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.direct = self._direct_cost(policy)
             self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
         if last is None:
-            name, reason = contest.first(local=self._local)
+            name, reason = contest.first(in_place=self._in_place)
         else:
             unsettled = self._changes(last)
-            settled = SETTLED * unsettled <= self.mdp.num_states
-            if settled and contest.comparison_due and in_place.has_short_rows(self.mdp):
+            if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
             name, reason = contest.choose(unsettled)
         if name == DIRECT:
@@ -379,22 +383,49 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
-        What counts is the span of T_π v − v. At once, it is judged by the second half of the sweeps, as the first ones
-        remove what both do; in place, by all of them, as it is extrapolated at the end.
+        What counts is the span of T_π v − v: in place that of all sweeps, as it is extrapolated at the end, or of a
+        second time where models are not local and the first sweeps remove what all sweeps do. Sweeps at
+        once that get on and are about to end are not compared: writing the table of the moves costs two backups.
         """
-        rows, count = PolicyRows.of(self.mdp, policy), COMPARED_SWEEPS
-        relax, floor = self._relaxation(rows), self._span_floor(values)
-        first = self._sweep(rows, values, count // 2, floor, relax)
-        swept = self._sweep(rows, first.values, count // 2, floor, relax)
-        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, values, count)
-        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (values, ended))
+        rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
+        swept, jacobi = self._try_sweeps(rows, values)
+        cost = swept.sweeps * costs.sweep
+        if contest.current == SWEEPS and jacobi < CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions):
+            contest.compared(jacobi * costs.sweep, math.inf, cost)
+            return swept.values
+        begun = values
+        if not contest.local:
+            begun = in_place.sweep_in_place(self.mdp, self._moves, policy, values, COMPARED_SWEEPS)
+        ended = in_place.sweep_in_place(self.mdp, self._moves, policy, begun, COMPARED_SWEEPS)
+        before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (begun, ended))
         span_tol = self._span_for(self.tolerance)
-        jacobi = _sweeps_left(swept.span, span_tol, _rate(first.span, swept.span, swept.sweeps))
-        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, count))
-        self._contest.compared(
-            jacobi * self._costs.sweep, gauss_seidel * self._costs.sweep, 2 * (count + 1) * self._costs.sweep
-        )
+        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, COMPARED_SWEEPS))
+        cost += 2 * (COMPARED_SWEEPS + 1) * costs.sweep
+        contest.compared(jacobi * costs.sweep, gauss_seidel * costs.sweep, cost)
         return swept.values if jacobi < gauss_seidel else ended
+
+    def _try_sweeps(self, rows: PolicyRows, values: FloatArray) -> tuple[Swept, float]:
+        """Sweep at once as often as is compared, and return how many sweeps seem to be left.
+
+        They are judged by the second half, as the first ones remove what sweeps in place do, too. Where that is slow,
+        groups of states are moved as one, but for local models, where the first time tells little of the next ones;
+        what sweeps have shown so far, if they are at work, tells of that already.
+        """
+        contest, span_tol = self._contest, self._span_for(self.tolerance)
+        relax, floor = self._relaxation(rows), self._span_floor(values)
+        first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor, relax)
+        swept = self._sweep(rows, first.values, COMPARED_SWEEPS // 2, floor, relax)
+        rate = _rate(first.span, swept.span, swept.sweeps)
+        left, made = _sweeps_left(swept.span, span_tol, rate), first.sweeps + swept.sweeps
+        slow = left > self._coarse_sweeps and rate > self._coarse_rate
+        if slow and self._coarse_chances and contest.current == IN_PLACE and not contest.local:
+            coarse = self._sweep(rows, aggregation.correct(rows, swept.values, relax), SMOOTHING_SWEEPS, floor, relax)
+            cycle = coarse.sweeps + aggregation.SWEEPS
+            then = _sweeps_left(coarse.span, span_tol, _rate(swept.span, coarse.span, cycle))
+            made += cycle
+            if then < left:
+                swept, left = coarse, then
+        return swept._replace(sweeps=made), left
 
     def _sweeps_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, work: float, reason: str
@@ -413,9 +444,11 @@ class AdaptiveEvaluation(ExactEvaluation):
         if self._in_one_loop and not (self._stays and len(self._relaxation(PolicyRows.of(mdp, policy)))):
             made = self._sweep_rounds(policy, values, partial_span, changed, work)
             swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
+            self._sweeps += made.sweeps
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
             self._in_one_loop = last_backup is not None
         if last_backup is None:
+            work = min(work, self._contest.until_comparison) if self._solver is None else work
             evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
             if self._eliminating is None:
                 last_backup = backup(mdp, evaluation.values, policy)
@@ -426,6 +459,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             changed = kernels.count_different(last_backup.actions, policy)
         else:
             evaluation = PolicyEvaluation(values, policy, f"{PARTIAL} {sweeps.NAME}", 0, exact=False)
+        self._sweeps += evaluation.swept // mdp.num_states
         swept = evaluation.swept + int(swept) * mdp.num_states
         self._unsettled = changed
         self._rounds += backups
@@ -446,6 +480,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             sweeps_per_change=SWEEPS_PER_CHANGE,
             most_sweeps=FIRST_SWEEPS,
             most_work=min(in_place.MAX_WORK, work / self._costs.state),
+            before=self._sweeps,
         )
         return sweeps.sweep_and_back_up(mdp, values, policy, limits, self._eliminating, partial_span, changed)
 
@@ -490,7 +525,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
         n, contest = self.mdp.num_states, self._contest
         if self._rounds == 1:  # the first policy may be narrower than those to come
-            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._local else math.inf
+            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._in_place else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
@@ -523,6 +558,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         if changed != UNKNOWN:
             partial_span *= min(1.0, 10.0 * changed / mdp.num_states)
             max_sweeps = math.ceil(SWEEPS_PER_CHANGE * mdp.num_states / changed) if changed else math.inf
+            allowed = max(sweeps.SWEEPS_GROWTH * self._sweeps, mdp.num_actions)
+            max_sweeps, most = min(max_sweeps, allowed), min(most, allowed)
         floor = self._span_floor(values)
         span_tol = max(self._span_for(self.tolerance), SWEPT_SHARE * partial_span, floor)
         if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and changed != UNKNOWN):
@@ -610,8 +647,8 @@ class Contest:
     sweeps are compared on one policy.
     """
 
-    def __init__(self, mdp: MDP, tolerance: float) -> None:
-        self._costs, self._tolerance, self._num_states = Costs(mdp), tolerance, mdp.num_states
+    def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
+        self._costs, self._tolerance, self._num_states = costs, tolerance, mdp.num_states
         self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0
@@ -623,9 +660,12 @@ class Contest:
         self._paid = 0.0
         self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
         """Of the last pass; at first of any policy, from values of zero."""
-        self._current = self._iterative = SWEEPS
-        """The solver at work, and the one that takes over from factorisations."""
-        self._compare_at = 2.0 * FIRST_BACKUPS * self._costs.backup
+        self.current = SWEEPS
+        """The solver at work."""
+        self.local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._compare_at = (LOCAL_COMPARISON if self.local else FIRST_COMPARISON) * costs.backup
+        self._pace: dict[str, float] = {}
+        """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
@@ -633,7 +673,6 @@ class Contest:
         self.total += cost
         self._paid = cost
         self._passes += name == DIRECT
-        self._iterative = self._iterative if name == DIRECT else name
 
     def predicted(self, name: str) -> float:
         """Return the nanoseconds that a pass may take."""
@@ -642,65 +681,88 @@ class Contest:
     @property
     def remaining(self) -> float:
         """Nanoseconds that the solver at work is predicted to take until the end."""
-        return self.left[self._current]
+        return self.left[self.current]
 
     def work_allowed(self) -> float:
         """Return the nanoseconds after which the choice is made again."""
         return max(FIRST_BACKUPS * self._costs.backup, self.total)
 
+    def comparison_due(self, unsettled: int) -> bool:
+        """Return whether to compare sweeps in place and at once again: each time that costs have doubled."""
+        iterates = self.current in (IN_PLACE, SWEEPS) and not (self.local and self._changing(unsettled))
+        return iterates and self.total >= self._compare_at and self._worth_comparing
+
     @property
-    def comparison_due(self) -> bool:
-        """Whether sweeps in place and at once are to be compared again: each time that costs have doubled."""
-        return self._current in (IN_PLACE, SWEEPS) and self.total >= self._compare_at
+    def until_comparison(self) -> float:
+        """Nanoseconds of sweeps before they are compared."""
+        left = max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
+        return left if self._worth_comparing else math.inf
+
+    def _changing(self, unsettled: int) -> bool:
+        """Return whether many actions still change."""
+        return SETTLED * unsettled > self._num_states
+
+    @property
+    def _worth_comparing(self) -> bool:
+        """Whether the solver at work is not predicted to end in the meantime."""
+        return self.remaining >= 4.0 * COMPARED_SWEEPS * self._costs.sweep
 
     def compared(self, jacobi: float, gauss_seidel: float, cost: float) -> None:
         """Take over what sweeps at once and in place are predicted to take, after a comparison that has cost so much.
 
         The first figures of either are rough: only one that is clearly faster takes over, also than what the one at
-        work has shown so far.
+        work has shown so far; where that gets nowhere, one that is faster at all. What was at work before is not
+        believed to be faster than it has shown.
         """
-        self.spent[self._current] += cost
+        self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
-        if self._current == IN_PLACE and CLEARLY * jacobi < min(gauss_seidel, self.left[IN_PLACE]):
-            self._current, self.left[SWEEPS] = SWEEPS, jacobi
-        elif self._current == SWEEPS and CLEARLY * gauss_seidel < min(jacobi, self.left[SWEEPS]):
-            self._current, self.left[IN_PLACE] = IN_PLACE, gauss_seidel
+        predicted = {SWEEPS: jacobi, IN_PLACE: gauss_seidel}
+        rival = IN_PLACE if self.current == SWEEPS else SWEEPS
+        shown = self.left[rival] if self.left[rival] < math.inf else 0.0
+        now, then = min(predicted[self.current], self.left[self.current]), max(predicted[rival], shown)
+        clearly = CLEARLY if self.left[self.current] < math.inf else 1.0
+        if clearly * then < now:
+            self.current, self.left[rival] = rival, then
 
     def judge(self, last: PassOutcome) -> None:
-        """Predict what is left to the solver at work from how far the loss fell in its last pass."""
+        """Predict what is left to every solver that was at work from how far the loss fell in its last pass."""
         known = 0.0 < last.policy_loss < self._loss < math.inf
         fell = math.log(self._loss / last.policy_loss) if known else 0.0
         to_go = math.log(max(1.0, last.policy_loss / self._tolerance))
-        self.left[self._current] = self._paid * to_go / fell if fell > 0.0 else math.inf
+        if fell > 0.0:
+            self._pace[self.current] = self._paid / fell
+        for name, pace in self._pace.items():
+            self.left[name] = pace * to_go
+        if fell <= 0.0:
+            self.left[self.current] = math.inf
         self._loss = last.policy_loss
 
-    def first(self, *, local: bool) -> tuple[str, str]:
+    def first(self, *, in_place: bool) -> tuple[str, str]:
         """Return the solver to begin with, and why."""
         backups = self.direct / self._costs.backup
-        if backups <= self._cheap_direct and local:
-            self._current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
-        elif local:
-            self._current, reason = IN_PLACE, "transitions are local, and a factorisation is dear"
+        if backups <= self._cheap_direct and in_place:
+            self.current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
+        elif in_place:
+            self.current, reason = IN_PLACE, "transitions are local, or states absorb, and a factorisation is dear"
         else:
-            self._current, reason = SWEEPS, "random transitions mix fast"
-        self._iterative = IN_PLACE if local else SWEEPS
-        return self._current, reason
+            self.current, reason = SWEEPS, "random transitions mix fast"
+        return self.current, reason
 
     def choose(self, unsettled: int) -> tuple[str, str]:
         """Return the solver to go on with, and why; `unsettled` states have changed their action of late."""
-        current, passes = self._current, DIRECT_PASSES
+        current, passes = self.current, DIRECT_PASSES
         while passes <= self._passes:
             passes *= 2
         passes -= self._passes
         if current != DIRECT:
-            passes = min(passes, 1 if unsettled == 0 else 2 if SETTLED * unsettled <= self._num_states else passes)
+            passes = min(passes, 1 if unsettled == 0 else passes if self._changing(unsettled) else 2)
         if current != DIRECT or self.left[DIRECT] == math.inf:
             self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
-        rival = self._iterative if current == DIRECT else DIRECT
+        rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
         if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:
-            self._current = rival
+            self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
 

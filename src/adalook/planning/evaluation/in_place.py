@@ -118,6 +118,7 @@ class Goal(NamedTuple):
 def suits(mdp: MDP) -> bool:
     """Return whether sweeping in place pays: transitions lead to near states, or nearly all of them ahead or nowhere.
 
+    Or there is a state that is never left: its value stands still, so that no constant shift speeds up other sweeps.
     What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
     if mdp.rows.num_shared:
@@ -125,7 +126,9 @@ def suits(mdp: MDP) -> bool:
         if 2 * shared > mdp.num_pairs:
             return False
     return has_short_rows(mdp) and (
-        mdp.growth <= LOCAL_GROWTH or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
+        mdp.growth <= LOCAL_GROWTH
+        or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
+        or _has_absorbing_state(mdp.codes)
     )
 
 
@@ -247,21 +250,25 @@ def _write_table(model: ModelArrays, table: MoveTable) -> None:
     """Write the rows of all moves; of shared ones, the reward alone."""
     num_states, num_actions = model.codes.shape
     reward, successor, weight, _ = table
+    width = index(successor.shape[1])
     for s in range(index(num_states)):
         for a in range(index(num_actions)):
             code, place = model.codes[s, a], s * index(num_actions) + a
-            used = index(0)
             reward[s, a] = model.rewards[s, a] if code != NOT_OFFERED else -np.inf
-            if is_deterministic(code):
-                successor[place, used], weight[place, used] = code, model.discount
-                used += index(1)
-            elif row_of(code) >= model.num_shared:
-                row = index(row_of(code))
-                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
-                    successor[place, used], weight[place, used] = model.indices[k], model.discount * model.data[k]
-                    used += index(1)
-            for k in range(used, index(successor.shape[1])):
-                successor[place, k], weight[place, k] = s, 0.0
+            if is_stochastic(code) and row_of(code) >= model.num_shared:
+                first = index(model.indptr[index(row_of(code))])
+                length = index(model.indptr[index(row_of(code)) + index(1)]) - first
+                for k in range(width):  # to the end, whatever the length, which no processor can foretell
+                    used = k < length
+                    entry = first + (k if used else index(0))
+                    successor[place, k] = model.indices[entry] if used else s
+                    weight[place, k] = model.discount * model.data[entry] if used else 0.0
+            else:
+                certain = is_deterministic(code)
+                successor[place, index(0)] = code if certain else s
+                weight[place, index(0)] = model.discount if certain else 0.0
+                for k in range(index(1), width):
+                    successor[place, k], weight[place, k] = s, 0.0
 
 
 @compiled
@@ -346,6 +353,18 @@ def _one_way_or_none(model: ModelArrays, stride: int) -> bool:
                     behind += model.data[k] * (model.indices[k] < s)
                     stays += model.data[k] * (model.indices[k] == s)
     return max(ahead, behind) > ONE_WAY**2 * min(ahead, behind) or stays > ahead + behind
+
+
+@compiled
+def _has_absorbing_state(codes: IntArray) -> bool:
+    """Return whether all moves of some state stay there."""
+    for s in range(codes.shape[0]):
+        stays = 0
+        while stays < codes.shape[1] and (codes[s, stays] == s or codes[s, stays] == NOT_OFFERED):
+            stays += 1
+        if stays == codes.shape[1]:
+            return True
+    return False
 
 
 @compiled

@@ -39,6 +39,9 @@ DAMPING = 0.1
 """Share of the step that is left out where sweeps are over-relaxed."""
 RELAXED_SWEEPS = 6
 """Over-relaxed sweeps between plain ones, which tell by how much all values are off."""
+SWEEPS_GROWTH = 4
+"""A policy is swept at most so many times as often as all before it, or once per action: one that a first backup does
+not change has not settled, news has not come far."""
 LEAST_RELAXATION, SAMPLE = 0.25, 256
 """Mean of ω − 1 below which over-relaxing is not worth it, and of how many states it is estimated first."""
 
@@ -182,6 +185,8 @@ class RoundLimits(NamedTuple):
     """… or so often; then rounds end, too."""
     most_work: float
     """States swept and pairs backed up after which rounds end."""
+    before: int
+    """Sweeps that were made before these rounds."""
 
 
 class RoundState(NamedTuple):
@@ -376,6 +381,7 @@ def _run_rounds(
             most, share = limits.most_sweeps, min(1.0, 10.0 * changed / num_states)
             if changed > 0:
                 most = min(most, int(np.ceil(limits.sweeps_per_change * num_states / changed)))
+            most = min(most, max(SWEEPS_GROWTH * (limits.before + total), model.codes.shape[1]))
         span_tol = max(limits.sweep_tol, limits.sweep_share * share * partial_span)
         _gather_policy(model, policy, reward, code)
         count, low, high, _ = _sweep_until(rows, Buffers(v, spare, shared), most, span_tol, relax)
