@@ -298,13 +298,13 @@ class Config:
     accelerate: Annotated[
         Acceleration,
         one_of(*get_args(Acceleration)),
-        "Accelerated twins of PyTorch code on the CPU: network (MinAtar's and the Nature network's, see `overlap`), "
+        "Accelerated twins of PyTorch code on the CPU: network (MinAtar's and those of Atari, see `overlap`), "
         "optimizer (rmsprop), all or none. Part of the run: other roundings.",
     ] = "all"
     overlap: Annotated[
         bool,
         boolean,
-        "Act and learn at the same time, and compute gradients of the Nature network in two threads, where there are "
+        "Act and learn at the same time, and compute gradients of Atari's networks in two threads, where there are "
         "cores for it. The results are the same, to the bit.",
     ] = False
     compression: Annotated[

@@ -32,28 +32,44 @@ ROWS_PER_PASS = 32
 every size that they have met: passes of bounded size bound that, and what they work on stays in the cache."""
 
 
-class NatureTrunk(nn.Module):
-    """Three convolutions over stacked frames (n, frames, 84, 84), bytes (Mnih et al. 2015)."""
+class PictureTrunk(nn.Module):
+    """Convolutions over stacked frames (n, frames, height, width), bytes, and a dense layer."""
+
+    NAME: str
+    CONVOLUTIONS: tuple[tuple[int, int, int], ...]
+    """(channels, side of the window, stride) of each."""
 
     def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
         super().__init__()
-        if len(observation_shape) != 3 or min(observation_shape[1:]) < 36:
+        if len(observation_shape) != 3 or min(observation_shape[1:]) < self._least_side():
             raise ArgumentError(
-                "these observations do not fit the Nature network",
-                expected="observations (frames, height, width) of at least 36×36",
+                f"these observations do not fit the {self.NAME} network",
+                expected=f"observations (frames, height, width) of at least {self._least_side()}×{self._least_side()}",
                 got=observation_shape,
                 remedy="choose another network in the config",
             )
-        frames, height, width = observation_shape
-        self.conv1 = nn.Conv2d(frames, 32, 8, stride=4)
-        self.conv2 = nn.Conv2d(32, 64, 4, stride=2)
-        self.conv3 = nn.Conv2d(64, 64, 3)
-        rows, columns = (((side - 8) // 4 + 1 - 4) // 2 + 1 - 2 for side in (height, width))
-        self.dense = nn.Linear(64 * rows * columns, hidden_units)
+        channels, height, width = observation_shape
+        for number, (kernels, window, stride) in enumerate(self.CONVOLUTIONS, start=1):
+            self.add_module(f"conv{number}", nn.Conv2d(channels, kernels, window, stride=stride))
+            channels, height, width = kernels, (height - window) // stride + 1, (width - window) // stride + 1
+        self.dense = nn.Linear(channels * height * width, hidden_units)
         self.features = hidden_units
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.pictures: Callable[[Tensor], Tensor] = _channels_last
         """Bytes -> floats in [0, 1], channels last; `adalook.learning.cpu` may put a twin here."""
+
+    @classmethod
+    def _least_side(cls) -> int:
+        """Return the least side of a picture of which the last convolution makes one cell."""
+        side = 1
+        for _, window, stride in reversed(cls.CONVOLUTIONS):
+            side = (side - 1) * stride + window
+        return side
+
+    @property
+    def convolutions(self) -> list[nn.Conv2d]:
+        """The convolutions, the first one first."""
+        return [layer for layer in self.children() if isinstance(layer, nn.Conv2d)]
 
     def forward(self, observations: Tensor) -> Tensor:
         """Return features: (n, frames, height, width) bytes -> (n, features)."""
@@ -67,7 +83,7 @@ class NatureTrunk(nn.Module):
     def convolved(self, observations: Tensor) -> list[Tensor]:
         """Return the pictures in [0, 1], and what each convolution makes of what comes before it, after its ReLU."""
         layers = [self.pictures(observations)]
-        for convolution in (self.conv1, self.conv2, self.conv3):
+        for convolution in self.convolutions:
             layers.append(torch.relu_(convolution(layers[-1])))
         return layers
 
@@ -80,37 +96,21 @@ def _channels_last(observations: Tensor) -> Tensor:
     return observations.contiguous(memory_format=torch.channels_last).float().mul(1.0 / 255.0)
 
 
-class CompactTrunk(nn.Module):
+class NatureTrunk(PictureTrunk):
+    """Three convolutions over stacked frames (n, frames, 84, 84), bytes (Mnih et al. 2015)."""
+
+    NAME = "Nature"
+    CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+
+
+class CompactTrunk(PictureTrunk):
     """Two convolutions of 5×5 in strides of 5 over stacked frames (n, frames, 84, 84), bytes (van Hasselt et al. 2019).
 
     It needs a seventh of the Nature network's multiplications.
     """
 
-    def __init__(self, observation_shape: tuple[int, ...], hidden_units: int) -> None:
-        super().__init__()
-        if len(observation_shape) != 3 or min(observation_shape[1:]) < 25:
-            raise ArgumentError(
-                "these observations do not fit the compact network",
-                expected="observations (frames, height, width) of at least 25×25",
-                got=observation_shape,
-                remedy="choose another network in the config",
-            )
-        frames, height, width = observation_shape
-        self.conv1 = nn.Conv2d(frames, 32, 5, stride=5)
-        self.conv2 = nn.Conv2d(32, 64, 5, stride=5)
-        self.dense = nn.Linear(64 * (height // 25) * (width // 25), hidden_units)
-        self.features = hidden_units
-
-    def forward(self, observations: Tensor) -> Tensor:
-        """Return features: (n, frames, height, width) bytes -> (n, features)."""
-        if observations.device.type != "cpu" or len(observations) <= ROWS_PER_PASS:
-            return self._features(observations)
-        return torch.cat([self._features(rows) for rows in torch.split(observations, ROWS_PER_PASS)])
-
-    def _features(self, observations: Tensor) -> Tensor:
-        scaled = self.conv1.weight * (1.0 / 255.0)  # instead of every pixel
-        first = torch.relu_(nn.functional.conv2d(observations.float(), scaled, self.conv1.bias, stride=5))
-        return torch.relu_(self.dense(torch.relu_(self.conv2(first)).flatten(1)))
+    NAME = "compact"
+    CONVOLUTIONS = ((32, 5, 5), (64, 5, 5))
 
 
 class MinAtarTrunk(nn.Module):

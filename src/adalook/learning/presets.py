@@ -69,6 +69,7 @@ def atari_fast() -> Config:
         second_moment_decay=0.999,
         double=True,
         ranked_transitions=50,
+        overlap=True,
     )
 
 

@@ -16,21 +16,21 @@ from adalook.learning.cpu.backprop import (
     KERNELS,
     CompiledConvolution,
     MinAtarLearner,
-    NatureLearner,
+    PictureLearner,
     compiled_pictures,
     convolution_gradients,
     convolve,
 )
 from adalook.learning.cpu.optimizers import CompiledRMSprop
 from adalook.learning.learner import Learner
-from adalook.learning.networks import MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork
+from adalook.learning.networks import CompactTrunk, MinAtarTrunk, MLPTrunk, NatureTrunk, QNetwork
 from adalook.learning.presets import minatar
 from adalook.learning.replay.buffer import Batch
 from tests.learning.small import BREAKOUT, fingerprint, small_config
 
 CPU = torch.device("cpu")
-SHAPES = {"minatar": (4, 10, 10), "nature": (2, 44, 40)}
-TRUNKS = {"minatar": MinAtarTrunk, "nature": NatureTrunk}
+SHAPES = {"minatar": (4, 10, 10), "nature": (2, 44, 40), "compact": (2, 54, 77)}
+TRUNKS = {"minatar": MinAtarTrunk, "nature": NatureTrunk, "compact": CompactTrunk}
 TWINS = ("none", "network", "optimizer", "all")
 
 
@@ -108,7 +108,7 @@ def test_pictures_are_pytorchs_to_the_bit(shape: tuple[int, ...]) -> None:
         assert twin.is_contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize("trunk", ["minatar", "nature"])
+@pytest.mark.parametrize("trunk", ["minatar", "nature", "compact"])
 @pytest.mark.parametrize("changes", [{}, {"head_balance": 0.7}, {"double": True, "overlap": True}])
 @pytest.mark.parametrize("accelerate", ["network", "optimizer", "all"])
 def test_updates_are_those_of_plain_pytorch(accelerate: str, changes: dict[str, Any], trunk: str) -> None:
@@ -150,7 +150,7 @@ def test_rmsprop_is_pytorchs_and_leaves_weights_without_gradient_alone() -> None
         assert np.array_equal(ours[name], before[name]) == name.startswith("heads.3")
 
 
-@pytest.mark.parametrize("trunk", ["minatar", "nature"])
+@pytest.mark.parametrize("trunk", ["minatar", "nature", "compact"])
 @pytest.mark.parametrize("kind", ["rmsprop", "adam"])
 @pytest.mark.parametrize(("first", "second"), [("none", "all"), ("all", "none"), ("all", "all")])
 def test_a_run_may_move_between_a_twin_and_plain_pytorch(first: str, second: str, kind: str, trunk: str) -> None:
@@ -184,18 +184,20 @@ def test_the_config_chooses_the_twins(accelerate: str, kind: type, optimizer: ty
     assert compiled == (kind is MinAtarLearner)
 
 
-@pytest.mark.parametrize(("accelerate", "kind"), [("none", Learner), ("optimizer", Learner), ("all", NatureLearner)])
-def test_the_nature_network_has_a_twin_of_the_learner(accelerate: str, kind: type) -> None:
-    made = learner(accelerate, "nature")
+@pytest.mark.parametrize(("accelerate", "kind"), [("none", Learner), ("optimizer", Learner), ("all", PictureLearner)])
+@pytest.mark.parametrize("trunk", ["nature", "compact"])
+def test_the_networks_of_atari_have_a_twin_of_the_learner(accelerate: str, kind: type, trunk: str) -> None:
+    made = learner(accelerate, trunk)
     assert type(made) is kind
-    assert (made.network.trunk.pictures is compiled_pictures) == (kind is NatureLearner)
+    assert (made.network.trunk.pictures is compiled_pictures) == (kind is PictureLearner)
 
 
-@pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
-def test_the_nature_network_learns_the_same_in_one_thread_or_two(optimizer: str) -> None:
+@pytest.mark.parametrize("trunk", ["nature", "compact"])
+@pytest.mark.parametrize(("optimizer", "double"), [("rmsprop", False), ("adam", False), ("adam", True)])
+def test_the_networks_of_atari_learn_the_same_in_one_thread_or_two(trunk: str, optimizer: str, double: bool) -> None:
     rng = np.random.default_rng(4)
-    one, two = (learner("all", "nature", optimizer=optimizer, overlap=overlap) for overlap in (False, True))
-    data = [batch(rng, [1, 2, 3, 3] * 4, "nature") for _ in range(5)]
+    one, two = (learner("all", trunk, optimizer=optimizer, double=double, overlap=both) for both in (False, True))
+    data = [batch(rng, [1, 2, 3, 3] * 4, trunk) for _ in range(5)]
     assert one.update(data) == two.update(data)
     for name, weight in one.network.weights().items():
         assert np.array_equal(two.network.weights()[name], weight), name

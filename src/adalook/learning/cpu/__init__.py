@@ -2,7 +2,7 @@
 
     Config.accelerate   twin                                            equals
     network             backprop.CompiledConvolution, MinAtarLearner    networks.MinAtarTrunk, learner.Learner
-                        backprop.compiled_pictures, NatureLearner       networks.NatureTrunk, learner.Learner
+                        backprop.compiled_pictures, PictureLearner      networks.PictureTrunk, learner.Learner
     optimizer           optimizers.CompiledRMSprop                      torch.optim.RMSprop
 
 A twin equals its plain code up to rounding, which tests check, and stays only while it gains a fifth of the training
@@ -14,12 +14,16 @@ from __future__ import annotations
 import torch
 
 from adalook.learning.config import Config
-from adalook.learning.cpu.backprop import CompiledConvolution, MinAtarLearner, NatureLearner, compiled_pictures
+from adalook.learning.cpu.backprop import CompiledConvolution, MinAtarLearner, PictureLearner, compiled_pictures
 from adalook.learning.cpu.optimizers import CompiledRMSprop
 from adalook.learning.learner import Learner
-from adalook.learning.networks import MinAtarTrunk, NatureTrunk, QNetwork
+from adalook.learning.networks import CompactTrunk, MinAtarTrunk, NatureTrunk, PictureTrunk, QNetwork
 
-LEARNERS: dict[type[torch.nn.Module], type[Learner]] = {MinAtarTrunk: MinAtarLearner, NatureTrunk: NatureLearner}
+LEARNERS: dict[type[torch.nn.Module], type[Learner]] = {
+    MinAtarTrunk: MinAtarLearner,
+    NatureTrunk: PictureLearner,
+    CompactTrunk: PictureLearner,
+}
 """The learner that is the twin of `Learner` for each trunk."""
 
 
@@ -28,7 +32,7 @@ def accelerate_network(network: QNetwork, config: Config, device: torch.device) 
     if _enabled("network", config, device):
         if isinstance(network.trunk, MinAtarTrunk):
             network.trunk.convolution = CompiledConvolution(network.trunk)
-        if isinstance(network.trunk, NatureTrunk):
+        if isinstance(network.trunk, PictureTrunk):
             network.trunk.pictures = compiled_pictures
     return network
 

@@ -5,8 +5,8 @@ Backpropagation is written out. x is what the convolutions make of the observati
     f = relu(W x + b)    q = V f + c
     ∂V = ∂qᵀ f           ∂f = (∂q V)·[f > 0]           ∂W = ∂fᵀ x           ∂x = ∂f W, from which the convolutions'
 
-MinAtar's network is so small that recording and replaying its operations takes longer than the operations do. The
-Nature network is large, and two cores can share the work: gradients go down from layer to layer, and beside each layer
+MinAtar's network is so small that recording and replaying its operations takes longer than the operations do. Those of
+Atari are large, and two cores can share the work: gradients go down from layer to layer, and beside each layer
 the gradients of its weights can be computed. Whoever computes what, the result is the same, to the bit.
 
 MinAtar's convolution is 3×3 with stride 1 over pictures that are nearly all zeros. A lit cell (c, y, x) of value v adds
@@ -182,8 +182,8 @@ class MinAtarLearner(BackpropLearner):
         self.optimizer.step()
 
 
-class NatureLearner(BackpropLearner):
-    """A learner for the Nature network, with a second thread if the config asks for overlap.
+class PictureLearner(BackpropLearner):
+    """A learner for networks with convolutions over pictures, with a second thread if the config asks for overlap.
 
     The second thread computes targets during the forward pass, and the gradients of weights during backpropagation.
     torch keeps the number of cores for its operations by thread, so the new one is told ours.
@@ -216,27 +216,29 @@ class NatureLearner(BackpropLearner):
     def _step(self, forward: Forward, grad_values: Tensor, grad_features: Tensor) -> None:
         """Set all gradients and let the optimizer step, twice.
 
-        The first step is the dense layer's, 19 of 20 weights: it is made beside the convolutions' gradients, as soon as
-        the dense weights have passed the gradients on. The optimizer leaves weights that have no gradient.
+        The first step is the dense layer's, which has most of the weights: it is made beside the convolutions'
+        gradients, as soon as the dense weights have passed the gradients on. The optimizer leaves weights that have no
+        gradient.
         """
         trunk, layers, submit = self._trunk, forward.layers, self._executor.submit
+        first, *others = trunk.convolutions
         self.optimizer.zero_grad()
-        computed = submit(torch.mm, grad_features.t(), layers[3].flatten(1), out=self._dense_gradients)
-        gradients = torch.mm(grad_features, self._dense_weight).view_as(layers[3])
+        computed = submit(torch.mm, grad_features.t(), layers[-1].flatten(1), out=self._dense_gradients)
+        gradients = torch.mm(grad_features, self._dense_weight).view_as(layers[-1])
         gradients = gradients.contiguous(memory_format=torch.channels_last)  # as all the layers are
         stepped = submit(self._step_dense, computed, grad_features.sum(0))
         grad_weights = []
-        for number, convolution in ((3, trunk.conv3), (2, trunk.conv2)):
-            gradients = torch.ops.aten.threshold_backward(gradients, layers[number], 0)
-            grad_weights.append(submit(_grad_weights, convolution, layers[number - 1], gradients))
-            gradients = _grad_input(convolution, layers[number - 1], gradients)
+        for convolution, inputs, outputs in zip(others[::-1], layers[-2:0:-1], layers[:1:-1], strict=True):
+            gradients = torch.ops.aten.threshold_backward(gradients, outputs, 0)
+            grad_weights.append((convolution, submit(_grad_weights, convolution, inputs, gradients)))
+            gradients = _grad_input(convolution, inputs, gradients)
         gradients = torch.ops.aten.threshold_backward(gradients, layers[1], 0)
-        conv1 = _grad_weights(trunk.conv1, layers[0], gradients)
+        grad_first = _grad_weights(first, layers[0], gradients)
         dense_gradients = stepped.result()
-        conv3, conv2 = (done.result() for done in grad_weights)
         self._set_head_gradients(forward, grad_values)
-        for layer, (weight, bias) in ((trunk.conv1, conv1), (trunk.conv2, conv2), (trunk.conv3, conv3)):
-            layer.weight.grad, layer.bias.grad = weight, bias
+        first.weight.grad, first.bias.grad = grad_first
+        for convolution, done in grad_weights:
+            convolution.weight.grad, convolution.bias.grad = done.result()
         self.optimizer.step()
         trunk.dense.weight.grad, trunk.dense.bias.grad = dense_gradients
 
