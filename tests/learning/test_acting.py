@@ -10,7 +10,7 @@ import pytest
 import adalook as al
 from adalook.learning.acting import NO_ACTION, RolloutActor, TreeActor, ValueActor, tied
 from adalook.learning.correction import LeafCorrection
-from adalook.learning.patience import Patience
+from adalook.learning.exploration import Patience
 from adalook.search.rollouts import Rollouts
 from adalook.search.rules.fixed import FixedDepth
 from adalook.simulators.base import Simulator

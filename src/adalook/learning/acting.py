@@ -18,9 +18,8 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.engines.base import Engine
 from adalook.errors import DivergedError
 from adalook.learning.correction import LeafCorrection
+from adalook.learning.exploration import Novelty, Patience
 from adalook.learning.networks import QFunction
-from adalook.learning.novelty import Novelty
-from adalook.learning.patience import Patience
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
 from adalook.search.rollouts import Adjustment, Rollouts, RolloutTrees

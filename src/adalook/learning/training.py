@@ -32,9 +32,9 @@ from adalook._validation import finite
 from adalook.errors import AdalookError, ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
+from adalook.learning.exploration import idle_steps
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
-from adalook.learning.patience import idle_steps
 from adalook.learning.replay.buffer import Batch, Experience, Replay
 from adalook.simulators.base import Simulator, Transition
 

@@ -36,9 +36,8 @@ from adalook.learning.depth import (
     least_depth,
     shares_by_depth,
 )
+from adalook.learning.exploration import Novelty, Patience, check_pictures
 from adalook.learning.networks import MIN_ROWS, QFunction
-from adalook.learning.novelty import Novelty, check_pictures
-from adalook.learning.patience import Patience
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts

@@ -1,4 +1,4 @@
-"""The novelty bonus: nothing for what was seen since the last reward, all of it for what looks otherwise."""
+"""Exploration: novelty is worth nothing for what was seen since the last reward; patience ends belief in the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import adalook as al
 from adalook.errors import ArgumentError
 from adalook.learning.acting import NO_ACTION
 from adalook.learning.agents.qldqn import QLDQN
-from adalook.learning.novelty import MOST_PICTURES, Novelty
+from adalook.learning.exploration import MOST_PICTURES, Novelty
 from adalook.learning.presets import atari_fast
 from tests.learning.small import small_config
 
