@@ -1,4 +1,4 @@
-"""Exploration: novelty is worth nothing for what was seen since the last reward; patience ends belief in the network."""
+"""Exploration: what was seen since the last reward is not new, and patience ends the belief in the network."""
 
 from __future__ import annotations
 
