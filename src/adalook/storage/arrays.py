@@ -15,7 +15,9 @@ from adalook.errors import FileError
 
 MAX_MEMBERS = 100_000
 MAX_GROWTH, MIN_UNPACKED_BYTES = 1_100, 2**20
-"""Members may claim this many times the size of the archive, the most that deflate can do, or a mebibyte."""
+"""Members may claim this many times the size of the archive, the most that deflate can do, or a mebibyte …"""
+UNPACKED, PICTURES = 1, 200
+"""… or so many times, if it was written without compression, or holds pictures, which do not pack so well."""
 DAWN = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can tell."""
 
@@ -41,13 +43,17 @@ def pack_arrays(arrays: Mapping[str, Any], *, compress: bool = True) -> bytes:
     return buffer.getvalue()
 
 
-def unpack_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays by name, from the content of the `.npz` file at `path`, which errors name."""
+def unpack_arrays(content: bytes, path: Path, *, max_growth: int = MAX_GROWTH) -> dict[str, np.ndarray]:
+    """Return the arrays by name, from the content of the `.npz` file at `path`, which errors name.
+
+    Members that claim more than `max_growth` times the size of the file are refused before they are unpacked: a few
+    bytes can hold a gigabyte of zeros.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
         size = sum(member.file_size for member in members)
-        if len(members) > MAX_MEMBERS or size > max(MAX_GROWTH * len(content), MIN_UNPACKED_BYTES):
+        if len(members) > MAX_MEMBERS or size > max(max_growth * len(content), MIN_UNPACKED_BYTES):
             raise ValueError(f"{len(members)} members that claim {size} bytes")
         with warnings.catch_warnings():  # numpy warns when it has to guess; then it is not our file
             warnings.simplefilter("error")

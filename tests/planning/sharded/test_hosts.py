@@ -19,6 +19,7 @@ import adalook as al
 from adalook.engines.processes import ProcessHosts
 from adalook.errors import ArgumentError, FileError, ModelError
 from adalook.planning.sharded.rounds import Rounds
+from adalook.storage.arrays import pack_arrays, unpack_arrays
 from tests.planning.sharded import models
 from tests.processes import child, wait_until
 
@@ -116,6 +117,19 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path, expected: al.Shar
     solution = model.solve(checkpoint=place, checkpoint_seconds=0.0)
     assert_same(solution, expected)
     assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "packed", "word"),
+    [("x", False, "shape"), ("g", False, "shape"), ("nobody", True, "claim")],
+)
+def test_a_checkpoint_that_others_wrote_is_refused(tmp_path: Path, changed: str, packed: bool, word: str) -> None:
+    models.slippery_grid(16, 3).solve(max_rounds=2, checkpoint=tmp_path)
+    path = tmp_path / "checkpoint.npz"
+    arrays = unpack_arrays(path.read_bytes(), path) | {changed: np.zeros(2**20 if packed else 3)}
+    path.write_bytes(pack_arrays(arrays, compress=packed))
+    with pytest.raises(FileError, match=word):
+        models.slippery_grid(16, 3).solve(checkpoint=tmp_path)
 
 
 def test_a_checkpoint_of_another_solve_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from adalook.errors import FileError
 from adalook.report.figures import search_view
+from adalook.storage.arrays import pack_arrays
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,16 @@ def test_damaged_files_are_named(tmp_path):
     (tmp_path / "search.json").write_text('{"format": "adalook search", "format_version": 2, "searches": []}')
     with pytest.raises(FileError, match="another format"):
         search_view.draw_searches(tmp_path)
+
+
+def test_members_that_nobody_named_and_pictures_that_grow_without_end_are_refused(tmp_path):
+    (tmp_path / "search.json").write_text(
+        '{"format": "adalook search", "format_version": 1, "searches": [{"path": []}]}'
+    )
+    honest = {"root_0": np.zeros(3), "path_0": np.zeros((0, 3))}
+    (tmp_path / "search.npz").write_bytes(pack_arrays(honest))
+    assert search_view.load_searches(tmp_path)[1].keys() == honest.keys()
+    for arrays, word in (({"nobody": np.zeros(3)}, "nobody"), ({"root_0": np.zeros(2**22)}, "claim")):
+        (tmp_path / "search.npz").write_bytes(pack_arrays(honest | arrays))
+        with pytest.raises(FileError, match=word):
+            search_view.load_searches(tmp_path)

@@ -19,7 +19,7 @@ from adalook.errors import FileError
 from adalook.planning.sharded.shard import LocalAnswer
 from adalook.planning.sharded.solution import ShardRound, map_parts, write_part
 from adalook.planning.solution import Status
-from adalook.storage.arrays import pack_arrays, unpack_arrays
+from adalook.storage.arrays import UNPACKED, pack_arrays, unpack_arrays
 from adalook.storage.files import atomic_write, make_directory, read_file
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class RoundsCheckpoint:
         if not path.exists():
             return False
         try:
-            arrays = unpack_arrays(read_file(path), path)
+            arrays = unpack_arrays(read_file(path), path, max_growth=UNPACKED)
             if arrays["version"].tolist() != [VERSION] or arrays["digest"].tobytes().decode() != self._digest:
                 raise FileError(
                     f"{path} belongs to another solve",
@@ -103,6 +103,10 @@ class RoundsCheckpoint:
             trace = [_round(item) for item in arrays["trace"].tolist()]
             place = self._directory / f"state-{len(trace)}"
             rounds.log.snapshot = dict(enumerate(map_parts(place, self._edges)))
+            for name in ("x", "g", "before"):
+                found, known = arrays[name], getattr(rounds, name)
+                if (found.shape, found.dtype) != (known.shape, known.dtype):
+                    raise ValueError(f"{name} is {found.dtype} of shape {found.shape}")
             rounds.x, rounds.g, rounds.before, rounds.trace = arrays["x"], arrays["g"], arrays["before"], trace
             stage, begun, refinements, *others = arrays["numbers"].tolist()
             rounds.enter(int(stage), int(begun))

@@ -15,7 +15,7 @@ import numpy as np
 from adalook._pictures import Pixels, state_image
 from adalook.errors import FileError
 from adalook.report.figures.style import DOTS_PER_INCH, GREY, INK, NORMAL, SMALL
-from adalook.storage.arrays import unpack_arrays
+from adalook.storage.arrays import PICTURES, unpack_arrays
 from adalook.storage.documents import parse_json
 from adalook.storage.files import atomic_write, read_file
 
@@ -58,7 +58,12 @@ def load_searches(place: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if (about["format"], about["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError("another format")
         path = place / "search.npz"
-        arrays = unpack_arrays(read_file(path), path)
+        arrays = unpack_arrays(read_file(path), path, max_growth=PICTURES)
+        known = {
+            f"{kind}_{number}" for number in range(len(about["searches"])) for kind in ("root", "path", "pictures")
+        }
+        if unknown := arrays.keys() - known:
+            raise ValueError(f"{path.name} holds {min(unknown)!r}, of which search.json says nothing")
         for number, search in enumerate(about["searches"]):
             if len(arrays[f"path_{number}"]) != len(search["path"]) or f"root_{number}" not in arrays:
                 raise ValueError(f"search {number} is not complete")
