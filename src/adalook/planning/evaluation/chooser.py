@@ -220,7 +220,8 @@ class ExactEvaluation:
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
-        return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=True)
+        stopped = reached > span_tol and count >= most and most < MAX_EXACT_SWEEPS
+        return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
 
     def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, relax: FloatArray) -> Swept:
         """Sweep at most about `count` times, over-relaxed where that pays."""
@@ -347,7 +348,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             return True
         elif self._rounds - since > RELAXED_PATIENCE:
             self._stays = False
-        if self._pointers or not self._in_place:
+        if self._pointers:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
@@ -615,7 +616,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and changed != UNKNOWN):
             limit = most if self._solver is None else MAX_EXACT_SWEEPS
             result = self._iterate(policy, values, span_tol, limit, may_factorise=self._solver is not None)
-            exact = lu.NAME in result.solver or span_tol <= floor
+            exact = lu.NAME in result.solver or (result.exact and span_tol <= floor)
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
