@@ -22,6 +22,7 @@ from adalook.planning.certificate import loss_bound, rounding_bound
 from adalook.planning.evaluation import (
     acyclic,
     aggregation,
+    components,
     elimination,
     functional,
     in_place,
@@ -58,6 +59,7 @@ LONG_ROW, LONG_ROW_ENTRY_COST = 16, 0.4
 SOLVERS = (
     functional.NAME,
     acyclic.NAME,
+    components.NAME,
     in_place.NAME,
     marching.NAME,
     banded.NAME,
@@ -83,6 +85,8 @@ CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
+COMPONENTS_SHARE = 4.0
+"""Components are looked for once the solver at work is predicted to take so many times what finding them does."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 FIRST_COMPARISON, LOCAL_COMPARISON = 10, 50
@@ -287,6 +291,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Costs at which the price of a factorisation is found out again."""
         self._milestone = (math.inf, 0)
         """The loss when it last fell by a tenth, and the rounds it had taken."""
+        self._components_due = mdp.num_states >= components.LEAST_STATES or solver == components.NAME
+        """Whether it is not known yet if a model falls into components."""
         self._march: marching.March | None = None
         """The march that goes on in the next pass."""
         if solver == aggregation.NAME:
@@ -323,6 +329,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             return self._cheapest_pass(policy, values, last)
         if self._solver == in_place.NAME:
             return self._in_place_pass(policy, values, last, AS_ASKED)
+        if self._solver == components.NAME and self._components_due:
+            by_parts = self._components_pass(policy, values, AS_ASKED)
+            if by_parts is not None:
+                return by_parts
         if self._solver == marching.NAME:
             marched = self._marching_pass(policy, values, last, AS_ASKED)
             if marched is not None:
@@ -388,6 +398,10 @@ class AdaptiveEvaluation(ExactEvaluation):
                 return marched
             name, reason = contest.choose(self._changes(last))
         else:
+            if self._components_due and contest.remaining >= COMPONENTS_SHARE * components.BACKUPS * self._costs.backup:
+                solved = self._components_pass(policy, values, "what is left for good is solved first")
+                if solved is not None:
+                    return solved
             unsettled = self._changes(last)
             if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
@@ -534,10 +548,9 @@ class AdaptiveEvaluation(ExactEvaluation):
 
         One whose windows do not settle has cost the work of some fifteen backups at most, and is not booked.
         """
-        mdp, costs = self.mdp, self._costs
         if last is None and not values.any():
-            order = marching.order_of(mdp)
-            self._march = None if order is None else marching.March(mdp, order, self.tolerance)
+            order = marching.order_of(self.mdp)
+            self._march = None if order is None else marching.March(self.mdp, order, self.tolerance)
         if self._march is None:
             return None
         result = self._march.run(policy, None if last is None else values)
@@ -545,19 +558,31 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._march = None
         if result is None:
             return None
-        backups = result.backed_up // mdp.num_states
-        prepared = marching.PREPARATION if last is None else 0
-        self._contest.paid(IN_PLACE, (prepared + backups) * costs.backup + result.swept * costs.state)
+        return self._marched(result, marching.NAME, marching.PREPARATION if last is None else 0, reason)
+
+    def _components_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation | None:
+        """Solve component by component, once; None where one of them holds most states."""
+        self._components_due = False
+        found = components.find(self.mdp, 1.0 if self._solver else components.LARGEST_SHARE)
+        if found is None:
+            return None
+        result = components.ComponentSolver(self.mdp, found, self.tolerance).run(policy, values)
+        if result is None:
+            return None
+        return self._marched(result, components.NAME, components.BACKUPS, reason)
+
+    def _marched(self, result: marching.Marched, name: str, prepared: int, reason: str) -> PolicyEvaluation:
+        """Book a march, or a solve component by component, and return what it found."""
+        contest, costs, n = self._contest, self._costs, self.mdp.num_states
+        backups = result.backed_up // n
+        cost = (prepared + backups) * costs.backup + result.swept * costs.state
+        current = contest.current if contest.current in (IN_PLACE, SWEEPS) else IN_PLACE
+        forecast = Forecast(contest.predicted(current) * 1e-9, reason)
+        contest.paid(current, cost)
         self._rounds += result.rounds - 1
         self._unsettled = UNKNOWN
         return PolicyEvaluation(
-            result.values,
-            result.policy,
-            marching.NAME,
-            result.swept,
-            exact=False,
-            backups=backups,
-            forecast=Forecast(self._contest.predicted(IN_PLACE) * 1e-9, reason),
+            result.values, result.policy, name, result.swept, exact=False, backups=backups, forecast=forecast
         )
 
     def _direct_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation:

@@ -25,7 +25,6 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
-from adalook.planning.certificate import rounding_bound
 from adalook.planning.evaluation.in_place import (
     LOCAL_ROW,
     MAX_PLACES,
@@ -36,7 +35,6 @@ from adalook.planning.evaluation.in_place import (
     PaddedRows,
     _best_move,
     _one_way_or_none,
-    _pad_rows,
     _row_value,
     extrapolate,
 )
@@ -58,7 +56,7 @@ MOST_ROOTS = 4
 """There is no direction to go in where more than a share 1/MOST_ROOTS of the states have the largest reward."""
 MAX_PARTS = 8
 """Parts of a model from which the best rewards cannot be reached that are ordered by what is best within them."""
-LEVELS, LEAST_WINDOW, LARGEST_WINDOW = 12, 64, 6_000
+LEVELS, LEAST_WINDOW, LARGEST_WINDOW = 12, 256, 6_000
 """A window holds so many levels of the search, but this many states at least and at most, about what a cache holds."""
 SETTLED = 1e-3
 """A window has settled once values change by this share of what they changed by at first …"""
@@ -70,13 +68,15 @@ PLAIN_SWEEPS = 12
 """Sweeps of a window after which what is to come is extrapolated."""
 TRIAL, MOST_UNSETTLED = 8, 3
 """After the work of so many backups, marching ends if more than a share 1/MOST_UNSETTLED of windows do not settle."""
-MAX_ROUNDS = 24
+ROUNDING = 2.0**-51
+"""Changes of this share of the largest value are rounding."""
+MAX_ROUNDS = 32
 MAX_WORK = 50_000_000
 """States swept and pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at between."""
 PREPARATION = 6
 """Backups that the order and the table cost as much as, about."""
-LEAST_GAIN = 0.5
-"""Rounds end when the largest change has not fallen to this share in two of them."""
+LEAST_GAIN, PATIENCE = 0.5, 8
+"""Rounds end when the largest change has not fallen to this share of the least so far in so many of them."""
 
 
 class Order(NamedTuple):
@@ -118,19 +118,31 @@ def order_of(mdp: MDP) -> Order | None:
     width = mdp.longest_row
     if mdp.rows.num_shared or width > LOCAL_ROW or mdp.codes.size * width > MAX_PLACES:
         return None
-    best = np.empty(mdp.num_states)
-    _best_rewards(mdp.arrays, best)
-    if MOST_ROOTS * int(np.count_nonzero(best == best.max())) > mdp.num_states:
-        return None
-    lowest = float(best.min()) / (1.0 - mdp.discount)
     if not np.isfinite(2.0 * mdp.largest_reward / (1.0 - mdp.discount)):
+        return None
+    best = np.empty(mdp.num_states)
+    best_rewards(mdp.arrays, best)
+    if MOST_ROOTS * int(np.count_nonzero(best == best.max())) > mdp.num_states:
         return None
     states = np.empty(mdp.num_states, mdp.codes.dtype)
     levels, widest = _order_by_distance(best, mdp.predecessors, states)
     if WIDEST * widest > mdp.num_states >= LEAST_STATES:
         return None
     window = int(min(LARGEST_WINDOW, max(LEAST_WINDOW, LEVELS * mdp.num_states // levels)))
-    return Order(states, window, lowest)
+    return Order(states, window, float(best.min()) / (1.0 - mdp.discount))
+
+
+def rank_of(states: IntArray) -> IntArray:
+    """Return the place of each state in an order of the states (S,)."""
+    rank = np.empty_like(states)
+    rank[states] = np.arange(len(states), dtype=states.dtype)
+    return rank
+
+
+def limits_of(mdp: MDP, tolerance: float, window: int) -> MarchLimits:
+    """Return the changes that are small enough for a tolerance on the policy's loss."""
+    span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
+    return MarchLimits(0.1 * span, 0.5 * span, window)
 
 
 class March:
@@ -138,13 +150,9 @@ class March:
 
     def __init__(self, mdp: MDP, order: Order, tolerance: float) -> None:
         self._order = order
-        rank = np.empty_like(order.states)
-        rank[order.states] = np.arange(mdp.num_states, dtype=rank.dtype)
         self._table = MoveTable.empty(mdp)
-        _write_table(mdp.arrays, rank, self._table)
-        span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
-        rounding = rounding_bound(mdp, mdp.largest_reward / (1.0 - mdp.discount))
-        self._limits = MarchLimits(max(0.1 * span, rounding), max(0.5 * span, 2.0 * rounding), order.window)
+        write_table(mdp.arrays, rank_of(order.states), self._table)
+        self._limits = limits_of(mdp, tolerance, order.window)
 
     def run(self, policy: IntArray, values: FloatArray | None = None) -> Marched | None:
         """March from below, or go on from values (S,), for about a tenth of a second; None if windows do not settle."""
@@ -170,12 +178,12 @@ class MarchLimits(NamedTuple):
     """States of a window of backups; those of sweeps are twice as large."""
 
 
-LOST, GOES_ON, ENDED = 0, 1, 2
-"""Outcomes of a march: windows do not settle; there is more to gain; nothing changes any more, or too slowly."""
+LOST, GOES_ON, STALLED, SOLVED = 0, 1, 2, 3
+"""Outcomes of a march: windows do not settle; there is more to gain; rounds gain too little; nothing changes."""
 
 
 @compiled
-def _best_rewards(model: ModelArrays, best: FloatArray) -> None:
+def best_rewards(model: ModelArrays, best: FloatArray) -> None:
     """Write the largest reward of each state (S,)."""
     for s in range(index(model.codes.shape[0])):
         top = -np.inf
@@ -236,7 +244,7 @@ def _search_back(predecessors: Predecessors, seen: BoolArray, found: IntArray, s
 
 
 @compiled
-def _write_table(model: ModelArrays, rank: IntArray, table: MoveTable) -> None:
+def write_table(model: ModelArrays, rank: IntArray, table: MoveTable) -> None:
     """Write the rows of all moves by the new numbers, each solved for the state itself.
 
     In the old order: a processor need not wait for what it writes here and there, but for what it reads.
@@ -273,6 +281,31 @@ def _write_table(model: ModelArrays, rank: IntArray, table: MoveTable) -> None:
                     weight[place, k] /= 1.0 - stay
 
 
+class MarchScratch(NamedTuple):
+    """Arrays that a march works with beside values and policy."""
+
+    padded: PaddedRows
+    in_place: IntArray
+    """(S,) the actions whose rows are in `padded` already."""
+    steps: FloatArray
+    """(W, at least two windows) changes of the last sweeps of a window."""
+    saved: FloatArray
+    """(at least two windows) values of a window before they were extrapolated."""
+
+
+@compiled
+def scratch_of(table: MoveTable, policy: IntArray, largest: int) -> MarchScratch:
+    """Return scratch arrays for windows of up to `largest` states."""
+    num_states, width = table.reward.shape[0], table.successor.shape[1]
+    padded = PaddedRows(
+        np.empty(num_states),
+        np.empty((num_states, width), table.successor.dtype),
+        np.empty((num_states, width)),
+        table.places,
+    )
+    return MarchScratch(padded, np.full_like(policy, NO_ACTION), np.empty((WINDOW, largest)), np.empty(largest))
+
+
 @compiled
 def _march(
     table: MoveTable, v: FloatArray, policy: IntArray, limits: MarchLimits, from_below: bool
@@ -282,105 +315,193 @@ def _march(
     Returns (rounds, states swept, states backed up, outcome).
     """
     num_states, num_actions = table.reward.shape
-    width = table.successor.shape[1]
-    padded = PaddedRows(
-        np.empty(num_states),
-        np.empty((num_states, width), table.successor.dtype),
-        np.empty((num_states, width)),
-        table.places,
-    )
-    in_place = np.full_like(policy, NO_ACTION)
-    steps = np.empty((WINDOW, min(2 * limits.window, num_states)))
-    rounds, swept, backed_up = 0, 0, 0
+    part = Part(0, num_states, limits.window, False)
+    scratch = scratch_of(table, policy, min(2 * limits.window, num_states))
+    backed_up = 0
     if from_below:
-        backed_up, lost = _improve_windows(table, v, policy, limits)
+        backed_up, lost = improve_windows(table, v, policy, limits.least_change, part, True)
         if lost:
-            return rounds, swept, backed_up, LOST
-    before = last = np.inf
-    while rounds < MAX_ROUNDS:
-        if rounds > 0 and swept + backed_up * num_actions >= MAX_WORK:
-            return rounds, swept, backed_up, GOES_ON
-        rounds += 1
-        _pad_rows(table, policy, in_place, False, padded)
-        swept += _evaluate_windows(padded, v, limits, steps)
-        change = _improve_all(table, v, policy)
-        backed_up += num_states
-        if change <= limits.target or change > LEAST_GAIN * before:
-            return rounds, swept, backed_up, ENDED
-        before, last = last, change
-    return rounds, swept, backed_up, ENDED
+            return 0, 0, backed_up, LOST
+    rounds, swept, more, outcome = rounds_of(
+        table, v, policy, limits, part, scratch, MAX_WORK - backed_up * num_actions
+    )
+    return rounds, swept, backed_up + more, outcome
+
+
+class Part(NamedTuple):
+    """A range of states in the order of a march."""
+
+    first: int
+    end: int
+    window: int
+    """States of a window of it."""
+    closed: bool
+    """Whether it is a component that no move leaves: its values may all be off by one amount, which is solved for."""
 
 
 @compiled
-def _improve_windows(table: MoveTable, v: FloatArray, policy: IntArray, limits: MarchLimits) -> tuple[int, bool]:
+def rounds_of(
+    table: MoveTable,
+    v: FloatArray,
+    policy: IntArray,
+    limits: MarchLimits,
+    part: Part,
+    scratch: MarchScratch,
+    max_work: int,
+) -> tuple[int, int, int, int]:
+    """Evaluate and improve the policy of a part in rounds: (rounds, states swept, states backed up, outcome)."""
+    num_actions = table.reward.shape[1]
+    rounds, swept, backed_up = 0, 0, 0
+    least, since = np.inf, 0
+    while rounds < MAX_ROUNDS:
+        if rounds > 0 and swept + backed_up * num_actions >= max_work:
+            return rounds, swept, backed_up, GOES_ON
+        rounds += 1
+        _copy_rows(table, policy, scratch, part)
+        rounding = ROUNDING * max(v[part.first : part.end].max(), -v[part.first : part.end].min())
+        swept += _evaluate_windows(scratch.padded, v, max(limits.least_change, rounding), part, scratch)
+        low, high = improve_range(table, v, policy, part.first, part.end)
+        change = max(high, -low)
+        backed_up += part.end - part.first
+        if change <= LEAST_GAIN * least:
+            least, since = change, rounds
+        if change <= max(limits.target, 2.0 * rounding):
+            return rounds, swept, backed_up, SOLVED
+        if rounds - since >= PATIENCE:
+            return rounds, swept, backed_up, STALLED
+    return rounds, swept, backed_up, STALLED
+
+
+@compiled
+def _copy_rows(table: MoveTable, policy: IntArray, scratch: MarchScratch, part: Part) -> None:
+    """Copy the rows of a policy in a part, but for those that are there already."""
+    padded, in_place = scratch.padded, scratch.in_place
+    num_actions = index(table.reward.shape[1])
+    for s in range(index(part.first), index(part.end)):
+        if policy[s] != in_place[s]:
+            in_place[s] = policy[s]
+            row = s * num_actions + index(policy[s])
+            padded.reward[s] = table.reward[s, index(policy[s])]
+            for k in range(index(padded.successor.shape[1])):
+                padded.successor[s, k] = table.successor[row, k]
+                padded.weight[s, k] = table.weight[row, k]
+
+
+@compiled
+def improve_windows(
+    table: MoveTable, v: FloatArray, policy: IntArray, least_change: float, part: Part, may_be_lost: bool
+) -> tuple[int, bool]:
     """Back up windows in place until they settle, one after the other: (states backed up, whether too few settle)."""
-    num_states = len(v)
-    work, first_state, windows, unsettled = 0, 0, 0, 0
+    size = part.end - part.first
+    work, first, windows, unsettled = 0, part.first, 0, 0
     while True:
-        end = min(num_states, first_state + limits.window)
+        end = min(part.end, first + part.window)
         at_first, settled = 0.0, False
         for count in range(MAX_BACKUPS):
-            change = _improve_range(table, v, policy, first_state, end)
-            work += end - first_state
+            low, high = improve_range(table, v, policy, first, end)
+            change = max(high, -low)
+            work += end - first
             at_first = change if count == 0 else at_first
-            settled = change <= max(SETTLED * at_first, limits.least_change)
+            settled = change <= max(SETTLED * at_first, least_change)
             if settled:
                 break
         windows += 1
         unsettled += not settled
-        if work >= TRIAL * num_states and MOST_UNSETTLED * unsettled > windows:
+        if may_be_lost and work >= TRIAL * size and MOST_UNSETTLED * unsettled > windows:
             return work, True
-        if end == num_states:
+        if end == part.end:
             return work, False
-        first_state += limits.window // 2
+        first += part.window // 2
 
 
 @compiled
-def _improve_range(table: MoveTable, v: FloatArray, policy: IntArray, first: int, end: int) -> float:
-    """Set v <- T v in place in the states first..end-1, and the policy with it; returns the largest change."""
-    largest = 0.0
+def improve_range(table: MoveTable, v: FloatArray, policy: IntArray, first: int, end: int) -> tuple[float, float]:
+    """Set v <- T v in place in the states first..end-1, and the policy with it: (least, largest) change."""
+    low, high = np.inf, -np.inf
     for s in range(index(first), index(end)):
         new, action, _ = _best_move(table, v, policy[s], s)
-        change = abs(new - v[s])
-        largest = change if change > largest else largest
+        change = new - v[s]
+        low = change if change < low else low
+        high = change if change > high else high
         v[s] = new
         policy[s] = action
-    return largest
+    return low, high
 
 
 @compiled
-def _improve_all(table: MoveTable, v: FloatArray, policy: IntArray) -> float:
-    """Back up all states once in place; returns the largest change."""
-    largest: float = _improve_range(table, v, policy, 0, len(v))
-    return largest
-
-
-@compiled
-def _evaluate_windows(padded: PaddedRows, v: FloatArray, limits: MarchLimits, steps: FloatArray) -> int:
+def _evaluate_windows(padded: PaddedRows, v: FloatArray, least_change: float, part: Part, scratch: MarchScratch) -> int:
     """Sweep T_π in windows until they settle, one after the other; returns how many states were updated."""
-    num_states, window = len(v), steps.shape[1]
-    work, first_state, credit = 0, 0, CREDIT * num_states
+    work, first, credit = 0, part.first, CREDIT * (part.end - part.first)
     while True:
-        end = min(num_states, first_state + window)
-        at_first, count, kept = 0.0, 0, 0
-        steps[:, end - first_state :] = 0.0
-        while count < MAX_SWEEPS or credit > 0:
-            change = _sweep_range(padded, v, first_state, end, steps[index(kept)])
-            work += end - first_state
-            at_first = change if count == 0 else at_first
-            count += 1
-            if change <= max(SETTLED * at_first, limits.least_change):
-                break
-            if count > PLAIN_SWEEPS:
-                kept += 1
-            if count > MAX_SWEEPS:
-                credit -= end - first_state
-            if kept == len(steps):
-                kept = 0
-                extrapolate(v[first_state:end], steps)
-        if end == num_states:
+        end = min(part.end, first + 2 * part.window)
+        most = MAX_SWEEPS + credit // (end - first)
+        alone = end - first == part.end - part.first
+        count: int = _settle(
+            padded, v, Part(first, end, end - first, part.closed and alone), least_change, most, scratch
+        )
+        work += count * (end - first)
+        credit -= max(0, count - MAX_SWEEPS) * (end - first)
+        if end == part.end:
             return work
-        first_state += limits.window
+        first += part.window
+
+
+@compiled
+def _settle(
+    padded: PaddedRows, v: FloatArray, window: Part, least_change: float, most: int, scratch: MarchScratch
+) -> int:
+    """Sweep one window until it settles, or so many times; returns how often.
+
+    What is slow is extrapolated, and in a closed part what all values have in common is solved for. Where a sweep
+    changes more after such a guess than before, it is taken back.
+    """
+    steps, saved = scratch.steps, scratch.saved
+    size = window.end - window.first
+    at_first, before, count, kept = 0.0, 0.0, 0, 0
+    guessed = False
+    while count < most:
+        change = _sweep_range(padded, v, window.first, window.end, steps[index(kept)])
+        count += 1
+        if guessed and change > before:
+            v[window.first : window.end] = saved[:size]
+            guessed = False
+            continue
+        guessed, before = False, change
+        at_first = change if count == 1 else at_first
+        if change <= max(SETTLED * at_first, least_change):
+            return count
+        kept += count > PLAIN_SWEEPS
+        common = window.closed and (count == PLAIN_SWEEPS // 2 or count == PLAIN_SWEEPS)
+        if common or kept == len(steps):
+            saved[:size] = v[window.first : window.end]
+            guessed = True
+            if common:
+                _shift(padded, v, window)
+            else:
+                steps[:, size:] = 0.0
+                extrapolate(v[window.first : window.end], steps)
+        kept = 0 if kept == len(steps) else kept
+    return count
+
+
+@compiled
+def _shift(padded: PaddedRows, v: FloatArray, part: Part) -> None:
+    """Move all values of a closed part by one amount, so that T_π v − v is as far above zero as below.
+
+    Its rows sum to γ before they are solved for the state itself, and to some w after: (T_π v − v)/(1 − w) is then what
+    a state calls for, whatever its w.
+    """
+    low, high = np.inf, -np.inf
+    for s in range(index(part.first), index(part.end)):
+        left = 1.0
+        for k in range(index(padded.weight.shape[1])):
+            left -= padded.weight[s, k]
+        wanted = (_row_value(padded.reward[s], padded, s, v) - v[s]) / left
+        low, high = min(low, wanted), max(high, wanted)
+    shift = 0.5 * (low + high)
+    if np.isfinite(shift):
+        for s in range(index(part.first), index(part.end)):
+            v[s] += shift
 
 
 @compiled
