@@ -48,6 +48,8 @@ BACKUPS = 10
 """Backups that finding components costs as much as, about: 10 ns a stored probability."""
 FEW_UNSOLVED, MOST_UNSOLVED = 2, 4
 """The solver gives up when so many components are not solved, and more than a share 1/MOST_UNSOLVED of those tried."""
+PATIENCE = 8
+"""Rounds of a component that may gain too little: all that leads there depends on it."""
 GROUP = 64
 """Components are gathered, in their order, until they hold so many states."""
 
@@ -111,7 +113,7 @@ class ComponentSolver:
         self._found = found
         self._table = MoveTable.empty(mdp)
         marching.write_table(mdp.arrays, marching.rank_of(found.states), self._table)
-        self._limits = marching.limits_of(mdp, tolerance, 0)
+        self._limits = marching.limits_of(mdp, tolerance, 0, PATIENCE)
         self._local = mdp.growth <= marching.MOST_GROWTH
 
     def run(self, policy: IntArray, values: FloatArray) -> Marched | None:

@@ -75,7 +75,7 @@ MAX_WORK = 50_000_000
 """States swept and pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at between."""
 PREPARATION = 6
 """Backups that the order and the table cost as much as, about."""
-LEAST_GAIN, PATIENCE = 0.5, 8
+LEAST_GAIN, PATIENCE = 0.5, 4
 """Rounds end when the largest change has not fallen to this share of the least so far in so many of them."""
 
 
@@ -139,10 +139,10 @@ def rank_of(states: IntArray) -> IntArray:
     return rank
 
 
-def limits_of(mdp: MDP, tolerance: float, window: int) -> MarchLimits:
+def limits_of(mdp: MDP, tolerance: float, window: int, patience: int = PATIENCE) -> MarchLimits:
     """Return the changes that are small enough for a tolerance on the policy's loss."""
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
-    return MarchLimits(0.1 * span, 0.5 * span, window)
+    return MarchLimits(0.1 * span, 0.5 * span, window, patience)
 
 
 class March:
@@ -176,6 +176,8 @@ class MarchLimits(NamedTuple):
     """Enough is a backup in place that changes no value by more than this."""
     window: int
     """States of a window of backups; those of sweeps are twice as large."""
+    patience: int
+    """Rounds that may gain too little."""
 
 
 LOST, GOES_ON, STALLED, SOLVED = 0, 1, 2, 3
@@ -367,7 +369,7 @@ def rounds_of(
             least, since = change, rounds
         if change <= max(limits.target, 2.0 * rounding):
             return rounds, swept, backed_up, SOLVED
-        if rounds - since >= PATIENCE:
+        if rounds - since >= limits.patience:
             return rounds, swept, backed_up, STALLED
     return rounds, swept, backed_up, STALLED
 

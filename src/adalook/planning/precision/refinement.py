@@ -38,7 +38,7 @@ CORRECTION_SHARE = 1e-3
 """A correction is good enough when it leaves this share of the residual."""
 PROVEN_STATES = 1_000
 """Smaller models are refined to the end at once: that takes a millisecond, and as a rule proves the policy optimal."""
-ENOUGH = 0.5
+ENOUGH = 0.9
 """Share of the tolerance that the error of a policy's values may take up; the rest is for better actions."""
 MAX_TIES = 1_000_000
 """Actions that may be as good as the policy's: more than this many are not looked into."""
