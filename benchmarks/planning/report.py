@@ -266,21 +266,25 @@ def plot_families(cases: list[Record], stem: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(8.0, 0.21 * len(cases) + 1.4), layout="constrained")
     colours = {"quantecon": "#D55E00", "mdpsolver": "#009E73", "mdptoolbox": "#CC79A7", "storm": "#E69F00"}
+    labelled = set[str]()
+
+    def mark(seconds: float, place: int, label: str, **look: Any) -> None:
+        axes.plot(seconds, place, linestyle="", label=None if label in labelled else label, **look)
+        labelled.add(label)
+
     for place, case in enumerate(cases):
         runs = {run["name"]: run for run in case["peers"]}
         for solver, name in case["best"].items():
-            label = solver if place == 0 or solver not in axes.get_legend_handles_labels()[1] else None
-            axes.plot(
-                runs[name]["seconds"], place, PEER_MARKS[solver], color=colours[solver], markersize=5, label=label
-            )
+            mark(runs[name]["seconds"], place, solver, marker=PEER_MARKS[solver], color=colours[solver], markersize=5)
+        if case["ratio_at_least"]:
+            stopped = case["ratio_at_least"] * case["ours"]["seconds"]
+            look = {"marker": "$\\rightarrow$", "color": "#000000", "markersize": 8}
+            mark(stopped, place, "every peer was stopped here", **look)
         for run in case["own"]:
             if "seconds" in run and run.get("accurate"):
-                named = "our other methods" in axes.get_legend_handles_labels()[1]
-                label = None if named else "our other methods"
-                axes.plot(run["seconds"], place, "|", color=GUIDE, markersize=7, label=label)
+                mark(run["seconds"], place, "our other methods", marker="|", color=GUIDE, markersize=7)
         if "seconds" in case["ours"]:
-            label = "al.solve" if place == 0 else None
-            axes.plot(case["ours"]["seconds"], place, "o", color=INK, markersize=7, label=label, zorder=3)
+            mark(case["ours"]["seconds"], place, "al.solve", marker="o", color=INK, markersize=7, zorder=3)
     axes.set_xscale("log")
     axes.set_yticks(range(len(cases)), [case["name"] for case in cases], fontsize=8)
     axes.set_ylim(len(cases) - 0.5, -0.5)
