@@ -273,6 +273,8 @@ def plot_families(cases: list[Record], stem: Path) -> None:
         labelled.add(label)
 
     for place, case in enumerate(cases):
+        if "seconds" in case["ours"]:
+            mark(case["ours"]["seconds"], place, "al.solve", marker="o", color=INK, markersize=7, zorder=3)
         runs = {run["name"]: run for run in case["peers"]}
         for solver, name in case["best"].items():
             mark(runs[name]["seconds"], place, solver, marker=PEER_MARKS[solver], color=colours[solver], markersize=5)
@@ -283,8 +285,6 @@ def plot_families(cases: list[Record], stem: Path) -> None:
         for run in case["own"]:
             if "seconds" in run and run.get("accurate"):
                 mark(run["seconds"], place, "our other methods", marker="|", color=GUIDE, markersize=7)
-        if "seconds" in case["ours"]:
-            mark(case["ours"]["seconds"], place, "al.solve", marker="o", color=INK, markersize=7, zorder=3)
     axes.set_xscale("log")
     axes.set_yticks(range(len(cases)), [case["name"] for case in cases], fontsize=8)
     axes.set_ylim(len(cases) - 0.5, -0.5)
