@@ -11,7 +11,8 @@ from adalook.planning.evaluation.functional import solve_by_elimination
 
 SCRIPT = """
 import hashlib, numpy as np, adalook as al
-from adalook.planning.evaluation import krylov, lu, sweeps
+from adalook.planning.evaluation import sweeps
+from adalook.planning.evaluation.linear import krylov, lu
 def rows(mdp):
     return sweeps.PolicyRows.of(mdp, np.zeros(mdp.num_states, np.int32))
 large = rows(al.zoo.garnet(40_000, 2, 3, seed=1, discount=0.99))

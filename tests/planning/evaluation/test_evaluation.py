@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.planning import threads
-from adalook.planning.evaluation import chooser, functional, in_place, krylov, lu, sweeps
+from adalook.planning.evaluation import chooser, functional, in_place, sweeps
+from adalook.planning.evaluation.linear import krylov, lu
 from tests.exact import naive_values, random_mdp
 
 

@@ -4,8 +4,8 @@
 otherwise sweeps, until their measured rate says that a factorisation or a Krylov solve is cheaper.
 `AdaptiveEvaluation` evaluates only as well as the improvements to come are worth, and gives way to exact evaluation.
 
-A solver is one file of this folder with a NAME; it is added here. The choice rests on operation counts, never on a
-clock, so that one input gives one result.
+A solver is one file of this folder, or of `linear`, with a NAME; it is added here. The choice rests on operation
+counts, never on a clock, so that one input gives one result.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from adalook.planning.certificate import loss_bound, rounding_bound
 from adalook.planning.evaluation import (
     acyclic,
     aggregation,
-    banded,
     elimination,
     functional,
     in_place,
-    krylov,
-    lu,
+    marching,
     sweeps,
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
+from adalook.planning.evaluation.linear import banded, krylov, lu
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep, sweep_relaxed
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import backup
@@ -60,6 +59,7 @@ SOLVERS = (
     functional.NAME,
     acyclic.NAME,
     in_place.NAME,
+    marching.NAME,
     banded.NAME,
     lu.NAME,
     krylov.NAME,
@@ -220,7 +220,8 @@ class ExactEvaluation:
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
-        return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=True)
+        stopped = reached > span_tol and count >= most and most < MAX_EXACT_SWEEPS
+        return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
 
     def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, relax: FloatArray) -> Swept:
         """Sweep at most about `count` times, over-relaxed where that pays."""
@@ -286,6 +287,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Costs at which the price of a factorisation is found out again."""
         self._milestone = (math.inf, 0)
         """The loss when it last fell by a tenth, and the rounds it had taken."""
+        self._march: marching.March | None = None
+        """The march that goes on in the next pass."""
         if solver == aggregation.NAME:
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
@@ -320,6 +323,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             return self._cheapest_pass(policy, values, last)
         if self._solver == in_place.NAME:
             return self._in_place_pass(policy, values, last, AS_ASKED)
+        if self._solver == marching.NAME:
+            marched = self._marching_pass(policy, values, last, AS_ASKED)
+            if marched is not None:
+                return marched
         if self._solver in DIRECT_SOLVERS and (self._solver != banded.NAME or self._narrow(policy)):
             return self._direct_pass(policy, values, AS_ASKED)
         return self._sweeps_pass(policy, values, last, math.inf, "")
@@ -341,7 +348,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             return True
         elif self._rounds - since > RELAXED_PATIENCE:
             self._stays = False
-        if self._pointers or not self._in_place:
+        if self._pointers:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
@@ -369,6 +376,17 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
         if last is None:
             name, reason = contest.first(in_place=self._in_place)
+            if name == IN_PLACE and marching.suits(self.mdp):
+                marched = self._marching_pass(
+                    policy, values, last, "a direction to march in: rewards are best somewhere"
+                )
+                if marched is not None:
+                    return marched
+        elif self._march is not None:
+            marched = self._marching_pass(policy, values, last, "a march that gets on")
+            if marched is not None:
+                return marched
+            name, reason = contest.choose(self._changes(last))
         else:
             unsettled = self._changes(last)
             if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
@@ -509,6 +527,39 @@ class AdaptiveEvaluation(ExactEvaluation):
             forecast=forecast,
         )
 
+    def _marching_pass(
+        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, reason: str
+    ) -> PolicyEvaluation | None:
+        """Begin a march from below, unless values are given, or go on with it; None where there is none.
+
+        One whose windows do not settle has cost the work of some fifteen backups at most, and is not booked.
+        """
+        mdp, costs = self.mdp, self._costs
+        if last is None and not values.any():
+            order = marching.order_of(mdp)
+            self._march = None if order is None else marching.March(mdp, order, self.tolerance)
+        if self._march is None:
+            return None
+        result = self._march.run(policy, None if last is None else values)
+        if result is None or not result.goes_on:
+            self._march = None
+        if result is None:
+            return None
+        backups = result.backed_up // mdp.num_states
+        prepared = marching.PREPARATION if last is None else 0
+        self._contest.paid(IN_PLACE, (prepared + backups) * costs.backup + result.swept * costs.state)
+        self._rounds += result.rounds - 1
+        self._unsettled = UNKNOWN
+        return PolicyEvaluation(
+            result.values,
+            result.policy,
+            marching.NAME,
+            result.swept,
+            exact=False,
+            backups=backups,
+            forecast=Forecast(self._contest.predicted(IN_PLACE) * 1e-9, reason),
+        )
+
     def _direct_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation:
         """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
         contest, costs, mdp = self._contest, self._costs, self.mdp
@@ -565,7 +616,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if max_sweeps >= FIRST_SWEEPS or (self._solver == aggregation.NAME and changed != UNKNOWN):
             limit = most if self._solver is None else MAX_EXACT_SWEEPS
             result = self._iterate(policy, values, span_tol, limit, may_factorise=self._solver is not None)
-            exact = lu.NAME in result.solver or span_tol <= floor
+            exact = lu.NAME in result.solver or (result.exact and span_tol <= floor)
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:

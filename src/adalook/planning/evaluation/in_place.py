@@ -153,12 +153,17 @@ class MoveTable(NamedTuple):
     @classmethod
     def of(cls, mdp: MDP) -> MoveTable:
         """Write the table of a model."""
+        table = cls.empty(mdp)
+        _write_table(mdp.arrays, table)
+        return table
+
+    @classmethod
+    def empty(cls, mdp: MDP) -> MoveTable:
+        """Return a table with room for the rows of a model, not written yet."""
         width = next((width for width in WIDTHS if width >= mdp.longest_row), mdp.longest_row)
         places = (0,) * width if width in WIDTHS else ()
         successor, weight = np.empty((mdp.codes.size, width), mdp.codes.dtype), np.empty((mdp.codes.size, width))
-        table = cls(np.empty(mdp.codes.shape), successor, weight, places)
-        _write_table(mdp.arrays, table)
-        return table
+        return cls(np.empty(mdp.codes.shape), successor, weight, places)
 
 
 def sweep_in_place(mdp: MDP, table: MoveTable, policy: IntArray, values: FloatArray, count: int) -> FloatArray:

@@ -1,8 +1,10 @@
 """Policy iteration that goes on where float64 runs out of digits.
 
 A policy's values are found to about 32 digits by iterative refinement: the residual is computed in double-doubles, the
-correction by a solver in float64, as often as that helps. Actions are then compared row by row, each with its own error
-bound. Rewards are scaled by a power of two first, so that neither tiny nor huge ones leave the range of floats.
+correction by a solver in float64, as often as that helps; on large models at first as often as the tolerance asks for,
+which may be never: where float64 falls short by its rounding bound alone, one residual is all that it takes. Actions
+are then compared row by row, each with its own error bound. Rewards are scaled by a power of two first, so that neither
+tiny nor huge ones leave the range of floats.
 
 A gain is taken at first only where it is certain to be one on V^π, so that no policy comes back; then, while the
 tolerance is not certified, wherever it is one on the values at hand, until a policy does come back.
@@ -18,7 +20,8 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate, from_bounds
-from adalook.planning.evaluation import acyclic, functional, krylov, lu, sweeps
+from adalook.planning.evaluation import acyclic, functional, sweeps
+from adalook.planning.evaluation.linear import krylov, lu
 from adalook.planning.precision import double_double as dd
 from adalook.planning.precision.ties import certain_ties
 
@@ -33,6 +36,10 @@ LU_MAX_WORK = 2e10
 CORRECTION_SWEEPS = 20_000
 CORRECTION_SHARE = 1e-3
 """A correction is good enough when it leaves this share of the residual."""
+PROVEN_STATES = 1_000
+"""Smaller models are refined to the end at once: that takes a millisecond, and as a rule proves the policy optimal."""
+ENOUGH = 0.5
+"""Share of the tolerance that the error of a policy's values may take up; the rest is for better actions."""
 MAX_TIES = 1_000_000
 """Actions that may be as good as the policy's: more than this many are not looked into."""
 
@@ -74,6 +81,14 @@ class Refinement:
     def run_pass(self, tolerance: float) -> RefinedPass:
         """Evaluate the policy, certify it, and improve it unless the certificate reaches the tolerance."""
         mdp, policy = self._mdp, self._policy
+        if tolerance > 0.0 and mdp.num_states > PROVEN_STATES and not self._bold:
+            low, _, solver = self._evaluate(policy, ENOUGH * tolerance)
+            undecided = np.empty((0, 2), np.int64)
+            *_, highest = self._improve(policy, math.inf, 0.0, undecided)
+            certificate = self._certificate(low, highest, optimal=False)
+            if certificate.policy_loss <= tolerance:
+                self.finished = True
+                return RefinedPass(certificate.values, policy, certificate, policy, 0, solver)
         low, high, solver = self._evaluate(policy)
         slow, fast = (float(part) for part in (mdp.contraction[1], mdp.contraction[0]))
         # V^π − v lies between the two; their difference is what a comparison of actions may be off by.
@@ -108,18 +123,19 @@ class Refinement:
         """Return what kernels read, with the values as they are now."""
         return dd.Operands(self._mdp.arrays, self._rewards, self._defects, self._shared, self._values)
 
-    def _evaluate(self, policy: IntArray) -> tuple[float, float, str]:
-        """Correct the values until that no longer helps; returns bounds on T_π v − v, and the solver's name."""
+    def _evaluate(self, policy: IntArray, error: float = 0.0) -> tuple[float, float, str]:
+        """Correct the values to this error, or until that no longer helps: (bounds on T_π v − v, the solver's name)."""
         change = np.empty(self._mdp.num_states)
+        enough = np.ldexp(error, self._exponent) * float(self._mdp.contraction[1])
         correction = _CorrectionSolver(self._mdp, policy, self._parts)
         best, best_bounds, before = self._values, (-math.inf, math.inf), math.inf
         for _ in range(MAX_CORRECTIONS):
             dd.expectations(self._mdp.arrays, self._values.high, self._values.low, self._shared)
-            low, high, largest, error = dd.own_changes(self._operands(), policy, change)
+            low, high, largest, rounding = dd.own_changes(self._operands(), policy, change)
             if not high - low < best_bounds[1] - best_bounds[0]:
                 break
             best, best_bounds = self._values, (low, high)
-            if largest <= error or largest > 0.5 * before:
+            if largest <= rounding or largest > 0.5 * before or high - low <= enough:
                 break
             before = largest
             more = correction.solve(change / largest)

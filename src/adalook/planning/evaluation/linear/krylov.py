@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook._arrays import FloatArray
-from adalook.planning.evaluation.lu import policy_matrix
+from adalook.planning.evaluation.linear.lu import policy_matrix
 
 if TYPE_CHECKING:
     from adalook.planning.evaluation.sweeps import PolicyRows
