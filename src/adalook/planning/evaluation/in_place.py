@@ -74,11 +74,13 @@ WIDTHS = (3, 4, 5)
 MAX_PLACES = 2**28
 """Successors of all moves, padded, beyond which a model takes too much room: 12 bytes each."""
 FLOW_STEPS, ONE_WAY = 4, 3.0
-"""Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability."""
+"""Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability …"""
+FIRST_FLOW_STEPS, HARDLY_ONE_WAY = 2, 2.0
+"""… unless the first steps go either way with less than so many times the other's."""
 SAMPLE = 256
 """States, at least, by which to tell whether nearly all moves of a model do, or stay in place."""
-LONG, FLOW_ROUNDS = 8.0, 4
-"""That is found out before a round of at least so many sweeps, and again after so many rounds."""
+LONG = 8.0
+"""That is found out before a round of at least so many sweeps, and again once more than a few actions have changed."""
 WINDOW, RIDGE = 6, 1e-14
 """Sweeps, or pairs of them, from which what is to come is extrapolated, and what keeps their equations regular."""
 THERE, BACK, BOTH_WAYS = 1, -1, 0
@@ -368,16 +370,16 @@ def _has_absorbing_state(codes: IntArray) -> bool:
 
 
 @compiled
-def _against_the_flow(padded: PaddedRows) -> int:
+def _against_the_flow(padded: PaddedRows) -> tuple[int, int]:
     """Return the direction of sweeps that goes against most moves of the policy, if most of them lead one way.
 
     A state is then updated after those that it leads to, and one sweep carries news along whole paths. Moves count as
-    often as they are made from a random state within a few steps.
+    often as they are made from a random state within a few steps. Returns (direction, steps that were followed).
     """
     num_states = index(len(padded.reward))
     here, there = np.ones(num_states), np.empty(num_states)
     ahead = behind = 0.0
-    for _ in range(FLOW_STEPS):
+    for step in range(1, FLOW_STEPS + 1):
         there[:] = 0.0
         ahead = behind = 0.0
         for s in range(num_states):
@@ -390,9 +392,11 @@ def _against_the_flow(padded: PaddedRows) -> int:
                 else:
                     behind += mass
         here, there = there, here
+        if step == FIRST_FLOW_STEPS and max(ahead, behind) < HARDLY_ONE_WAY * min(ahead, behind):
+            return BOTH_WAYS, step
     if ahead > ONE_WAY * behind:
-        return BACK
-    return THERE if behind > ONE_WAY * ahead else BOTH_WAYS
+        return BACK, FLOW_STEPS
+    return THERE if behind > ONE_WAY * ahead else BOTH_WAYS, FLOW_STEPS
 
 
 @compiled
@@ -463,7 +467,7 @@ def _sweep_policy(
         v,
         0.0,
         float(count),
-        _against_the_flow(padded),
+        _against_the_flow(padded)[0],
         active,
         0,
         np.empty((WINDOW, num_states)),
@@ -691,8 +695,7 @@ def _run_rounds(
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
-    direction, flow_due = BOTH_WAYS, 0
-    different = num_states
+    direction, different, changed = BOTH_WAYS, num_states, num_states
     max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
     while True:
         if settling:
@@ -701,6 +704,7 @@ def _run_rounds(
             _expect_shared(model, v, shared, table)
             backups += _improve_there_and_back(table, v, policy)
             previous, different = different, count_different(before, policy)
+            changed += different
             rounds += 1
             fading = 2 * different < previous
             settled = fading and VERY_FEW * different <= num_states and whole
@@ -709,10 +713,10 @@ def _run_rounds(
             max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
         _expect_shared(model, v, shared, table)
         _pad_rows(table, policy, in_place, len(shared) > 0, padded)
-        if max_sweeps >= LONG and rounds >= flow_due:
-            direction = _against_the_flow(padded)
-            swept += FLOW_STEPS * num_states
-            flow_due = rounds + FLOW_ROUNDS
+        if max_sweeps >= LONG and FEW * changed > num_states:
+            direction, steps_followed = _against_the_flow(padded)
+            swept += steps_followed * num_states
+            changed = 0
         work, reached, mark = _sweep_until(padded, predecessors, v, target, max_sweeps, direction, active, mark, steps)
         swept += work
         if settling:
@@ -736,4 +740,5 @@ def _run_rounds(
         if 2 * FEW * count_different(before, policy) > num_states:
             backups += _improve_there_and_back(table, v, policy)
         different = count_different(before, policy)
+        changed += different
         max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)
