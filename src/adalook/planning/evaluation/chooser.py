@@ -499,8 +499,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
+        changed = in_place.UNKNOWN if last is None else self._changes(last)
         result = in_place.iterate_in_place(
-            mdp, self._moves, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
+            mdp, self._moves, values, policy, self.tolerance, partial_span, work, changed=changed
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled

@@ -68,7 +68,9 @@ FEW = 8
 VERY_FEW = 32
 """On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
 states changed, and ever fewer."""
-NO_ACTION = -1
+WAY_BACK = 3.0
+"""Backups in place go one way once the way back moves values less than this share of what the way there does."""
+NO_ACTION, UNKNOWN = -1, -1
 WIDTHS = (3, 4, 5)
 """Row lengths for which kernels are compiled apart, with the loop over a row unrolled: it takes half the time."""
 MAX_PLACES = 2**28
@@ -99,7 +101,7 @@ class Improved(NamedTuple):
     backups: int
     """Backups of every state, in place or not, but for the last one below."""
     unsettled: int
-    """States whose action changed in the last round."""
+    """States whose action the last backup changes."""
     last_backup: Backup
     """The backup of these values."""
 
@@ -191,7 +193,7 @@ def iterate_in_place(
     partial_span: float,
     max_work: int = MAX_WORK,
     *,
-    from_scratch: bool = True,
+    changed: int = UNKNOWN,
 ) -> Improved:
     """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
 
@@ -203,7 +205,7 @@ def iterate_in_place(
         tolerance: on the policy's loss.
         partial_span: span of the last full backup's change.
         max_work: states swept and pairs backed up after which to return.
-        from_scratch: whether the policy has not been improved before, so that it changes a lot at first.
+        changed: states whose action changed in the last round; UNKNOWN where none was made, so that many will.
     """
     values, policy = values.copy(), policy.copy()
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
@@ -218,7 +220,7 @@ def iterate_in_place(
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, unsettled, residual = _run_rounds(
-        mdp.arrays, table, predecessors, state, partial_span, goal, max_work, from_scratch
+        mdp.arrays, table, predecessors, state, partial_span, goal, max_work, changed
     )
     last_backup = Backup(best, action, shared, Residual(*residual))
     return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
@@ -616,23 +618,27 @@ def back_up(model: ModelArrays, table: MoveTable, state: IterationState) -> tupl
 
 
 @compiled
-def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray) -> int:
+def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray, back_pays: bool) -> tuple[int, bool]:
     """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties.
 
-    Where hardly any action changes on the way there, there is no way back. Returns how many ways it went.
+    Where hardly any action changes on the way there, or the way back does not pay, there is none. Returns (ways that it
+    went, whether the way back still pays: it does unless it moves values by far less than the way there).
     """
     last = index(len(v) - 1)
-    changed = 0
+    changed, there, back = 0, 0.0, 0.0
     for i in range(index(len(v))):
-        back = last - i
-        v[back], action, _ = _best_move(table, v, policy[back], back)
-        changed += action != policy[back]
-        policy[back] = action
-    if VERY_FEW * changed <= len(v):
-        return 1
+        s = last - i
+        top, action, _ = _best_move(table, v, policy[s], s)
+        there += abs(top - v[s])
+        changed += action != policy[s]
+        v[s], policy[s] = top, action
+    if VERY_FEW * changed <= len(v) or not back_pays:
+        return 1, back_pays
     for s in range(index(len(v))):
-        v[s], policy[s], _ = _best_move(table, v, policy[s], s)
-    return 2
+        top, policy[s], _ = _best_move(table, v, policy[s], s)
+        back += abs(top - v[s])
+        v[s] = top
+    return 2, WAY_BACK * back >= there
 
 
 @compiled
@@ -644,7 +650,7 @@ def _improve_rounds(
     for done in range(rounds):
         before[:] = policy
         _expect_shared(model, v, shared, table)
-        _improve_there_and_back(table, v, policy)
+        _improve_there_and_back(table, v, policy, True)
         if count_different(before, policy) == 0:
             return done + 1
     return rounds
@@ -669,11 +675,11 @@ def _run_rounds(
     partial_span: float,
     goal: Goal,
     max_work: int,
-    settling: bool,
+    different: int,
 ) -> tuple[int, int, int, int, tuple[float, float, float, float, float]]:
-    """Improve values and policy in place, round by round; see the module. `settling`: many actions change at first.
+    """Improve values and policy in place, round by round, after one in which so many actions differed; see the module.
 
-    Returns (rounds, states swept, backups but the last, actions changed in the last round, the last backup's residual).
+    Returns (rounds, states swept, backups but the last, actions that the last one changes, its residual).
     """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
@@ -695,22 +701,31 @@ def _run_rounds(
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
-    direction, different, changed = BOTH_WAYS, num_states, num_states
-    max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
+    settling, back_pays = different == UNKNOWN, True
+    direction, different, changed = BOTH_WAYS, num_states if settling else different, num_states
+    before[:] = policy
     while True:
         if settling:
             # Before the first full backup: improve as long as many actions change, or ever fewer.
             before[:] = policy
             _expect_shared(model, v, shared, table)
-            backups += _improve_there_and_back(table, v, policy)
+            ways, back_pays = _improve_there_and_back(table, v, policy, back_pays)
+            backups += ways
             previous, different = different, count_different(before, policy)
-            changed += different
             rounds += 1
             fading = 2 * different < previous
             settled = fading and VERY_FEW * different <= num_states and whole
             settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
             left = 0 if settled else different  # what fades so fast will be gone by the next round
-            max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
+        else:
+            if 2 * FEW * different > num_states:
+                _expect_shared(model, v, shared, table)
+                ways, back_pays = _improve_there_and_back(table, v, policy, back_pays)
+                backups += ways
+                different = count_different(before, policy)
+            left = different
+        changed += different
+        max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
         _expect_shared(model, v, shared, table)
         _pad_rows(table, policy, in_place, len(shared) > 0, padded)
         if max_sweeps >= LONG and FEW * changed > num_states:
@@ -728,7 +743,7 @@ def _run_rounds(
         error = goal.least_error + goal.error_per_size * size
         good = high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error
         if good or (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
-            return rounds, swept, backups, different, residual
+            return rounds, swept, backups, count_different(action, policy), residual
         backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
@@ -737,8 +752,4 @@ def _run_rounds(
         for s in range(num_states):
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
-        if 2 * FEW * count_different(before, policy) > num_states:
-            backups += _improve_there_and_back(table, v, policy)
         different = count_different(before, policy)
-        changed += different
-        max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)
