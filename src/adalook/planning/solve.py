@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
 
 DEFAULT_TOLERANCE = 1e-8
+DEFAULT_METHOD = Auto()
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
 GOOD_VALUES = 1e-9
@@ -129,9 +130,9 @@ def solve(
     began = perf_counter()
     if horizon is not None or terminal_values is not None:
         return _with_horizon(mdp, method, horizon, terminal_values, checkpoint)
-    method = Auto() if method is None else method
+    method = DEFAULT_METHOD if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
-    keep_states = optional_boolean.validate("keep_states", keep_states)
+    keep_states = optional_boolean.validate("keep_states", keep_states) if keep_states is not None else None
     progress = boolean.validate("progress", progress)
     if mdp.discount == 1.0:
         from adalook.planning.objectives.total_reward import solve_total_reward
@@ -236,7 +237,7 @@ def starting_policy(mdp: MDP, given: Any = None) -> IntArray:
     if given is not None:
         return checked_policy(mdp, given, "initial_policy")
     policy = np.empty(mdp.num_states, np.int32)
-    kernels.myopic_policy(mdp.arrays, policy)
+    kernels.myopic_policy(mdp.rewards, mdp.codes, policy)
     return policy
 
 

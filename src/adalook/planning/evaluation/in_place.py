@@ -212,12 +212,13 @@ def iterate_in_place(
     least_error = rounding_bound(mdp, 0.0)
     # A sweep that changes values by at most a third of the span leaves T_π v − v a span of at most 2γ times that.
     goal = Goal(span / 3.0, span * 0.99, least_error, rounding_bound(mdp, 1.0) - least_error)
-    if mdp.num_states >= ACTIVE_SET_STATES:
+    num_states = mdp.num_states
+    if num_states >= ACTIVE_SET_STATES:
         predecessors = mdp.predecessors
     else:
         nobody: IntArray = np.empty(0, mdp.codes.dtype)
         predecessors = Predecessors(nobody, nobody, nobody)
-    best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    best, action, shared = np.empty(num_states), np.empty(num_states, np.int32), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, unsettled, residual = _run_rounds(
         mdp.arrays, table, predecessors, state, partial_span, goal, max_work, changed
@@ -462,7 +463,7 @@ def _sweep_policy(
     _expect_shared(model, v, shared, table)
     _pad_rows(table, policy, np.full_like(policy, NO_ACTION), False, padded)
     nobody = np.empty(0, model.codes.dtype)
-    active = ActiveSet(np.empty(num_states, np.bool_), nobody, nobody, nobody)
+    active = ActiveSet(np.empty(0, np.bool_), nobody, nobody, nobody)
     _sweep_until(
         padded,
         Predecessors(nobody, nobody, nobody),
@@ -476,26 +477,83 @@ def _sweep_policy(
     )
 
 
-@compiled
-def _sweep_all(
-    padded: PaddedRows, v: FloatArray, target: float, forward: bool, moved: BoolArray, step: FloatArray, halfway: bool
-) -> int:
-    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many.
+@inlined
+def _swept_value(rows: PaddedRows, s: int, v: FloatArray, forward: bool) -> float:
+    """Return (T_π v)(s); the product with the value that the sweep has just written is added last.
 
-    The change is written to step (S,), or halfway there and back added to it.
+    Successors ascend, so where moves lead to near states that value stands in the first or in the middle places: all
+    else is summed up while it is on its way.
+    """
+    total: float = rows.reward[s]
+    if len(rows.places) > 3:
+        smaller, larger = _product(rows, s, 1, v), _product(rows, s, 2, v)
+        total += _product(rows, s, 0, v)
+        rest: float = _product(rows, s, 3, v)
+        if len(rows.places) > 4:
+            rest += _product(rows, s, 4, v)
+        total += rest
+    else:
+        smaller, larger = _product(rows, s, 0, v), _product(rows, s, 1, v)
+        total += _product(rows, s, 2, v)
+        if len(rows.places) == 0:
+            for k in range(3, rows.successor.shape[1]):
+                total += _product(rows, s, k, v)
+    result: float = (total + larger) + smaller if forward else (total + smaller) + larger
+    return result
+
+
+@inlined
+def _update(rows: PaddedRows, s: int, v: FloatArray, forward: bool) -> float:
+    """Set v(s) <- (T_π v)(s), in a sweep that goes forward or back, and return by how much that changes it."""
+    new = _swept_value(rows, s, v, forward)
+    change: float = new - v[s]
+    v[s] = new
+    return change
+
+
+@compiled
+def _sweep_all(padded: PaddedRows, v: FloatArray, target: float, forward: bool, step: FloatArray) -> int:
+    """Sweep T_π once in place and return how many states change by more than `target`.
+
+    The changes are added to step (S,), on the way there to zero.
     """
     num_states = index(len(v))
     last = index(num_states - index(1))
     count = 0
-    for i in range(num_states):
-        s = i if forward else last - i
-        new = _row_value(padded.reward[s], padded, s, v)
-        change = new - v[s]
-        v[s] = new
-        far = abs(change) > target
-        moved[s] = far
-        count += far
-        step[s] = step[s] + change if halfway else change
+    if forward:
+        for s in range(num_states):
+            change = _update(padded, s, v, True)
+            count += abs(change) > target
+            step[s] = change
+    else:
+        for i in range(num_states):
+            from_end = last - i
+            change = _update(padded, from_end, v, False)
+            count += abs(change) > target
+            step[from_end] += change
+    return count
+
+
+@compiled
+def _sweep_and_mark(
+    padded: PaddedRows, v: FloatArray, target: float, forward: bool, step: FloatArray, moved: BoolArray
+) -> int:
+    """Do as `_sweep_all`, and mark in moved (S,) who changes."""
+    num_states = index(len(v))
+    last = index(num_states - index(1))
+    count = 0
+    if forward:
+        for s in range(num_states):
+            step[s] = _update(padded, s, v, True)
+            moved[s] = abs(step[s]) > target
+            count += moved[s]
+    else:
+        for i in range(num_states):
+            from_end = last - i
+            change = _update(padded, from_end, v, False)
+            moved[from_end] = abs(change) > target
+            count += moved[from_end]
+            step[from_end] += change
     return count
 
 
@@ -504,16 +562,13 @@ def _sweep_some(padded: PaddedRows, v: FloatArray, target: float, front: IntArra
     """Do as `_sweep_all` for the first `size` states of `front`; lists who changed in `changed`."""
     count = 0
     for i in range(index(size)):
-        s = index(front[i])
-        new = _row_value(padded.reward[s], padded, s, v)
         changed[index(count)] = front[i]
-        count += abs(new - v[s]) > target
-        v[s] = new
+        count += abs(_update(padded, index(front[i]), v, True)) > target
     return count
 
 
 class ActiveSet(NamedTuple):
-    """Scratch arrays of sweeps that visit only the predecessors of what changed."""
+    """Scratch arrays of sweeps that visit only the predecessors of what changed; empty where none are listed."""
 
     moved: BoolArray  # (S,)
     changed: IntArray  # (S + 1,)
@@ -546,7 +601,13 @@ def _sweep_until(
     few = num_states // FEW if len(predecessors.sources) > 0 else 0
     while count > 0 and work < max_sweeps * num_states:
         if count > few:
-            count = _sweep_all(padded, v, target, forward, moved, steps[index(kept)], halfway)
+            step = steps[index(kept)]
+            if not forward and not halfway:
+                step[:] = 0.0
+            if few > 0:
+                count = _sweep_and_mark(padded, v, target, forward, step, moved)
+            else:
+                count = _sweep_all(padded, v, target, forward, step)
             work += num_states
             if 0 < count <= few:
                 _list_moved(moved, changed)
@@ -627,11 +688,11 @@ def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray, b
     last = index(len(v) - 1)
     changed, there, back = 0, 0.0, 0.0
     for i in range(index(len(v))):
-        s = last - i
-        top, action, _ = _best_move(table, v, policy[s], s)
-        there += abs(top - v[s])
-        changed += action != policy[s]
-        v[s], policy[s] = top, action
+        from_end = last - i
+        top, action, _ = _best_move(table, v, policy[from_end], from_end)
+        there += abs(top - v[from_end])
+        changed += action != policy[from_end]
+        v[from_end], policy[from_end] = top, action
     if VERY_FEW * changed <= len(v) or not back_pays:
         return 1, back_pays
     for s in range(index(len(v))):
@@ -693,7 +754,7 @@ def _run_rounds(
     )
     listed = 0 if whole else num_states
     active = ActiveSet(
-        np.empty(num_states, np.bool_),
+        np.empty(listed, np.bool_),
         np.empty(listed + 1, model.codes.dtype),
         np.empty(listed, model.codes.dtype),
         np.zeros(listed, np.int32),
