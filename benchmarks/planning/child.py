@@ -34,6 +34,9 @@ COMPILE_LIMIT_SECONDS = 20.0
 """For a tiny model, on which kernels are compiled; some peers cycle between tied actions even there."""
 GIVE_UP = 2
 """Settings of one solver that may fail to answer on a model before its others are not tried."""
+OURS_LIMIT_SECONDS = 60.0
+PATIENCE, OWN_PATIENCE, OWN_LEAST_SECONDS = 20.0, 2.0, 0.2
+"""How many times as long as ours a peer may take before it is stopped, and our other methods: more says nothing new."""
 LONG_SECONDS = 1.0
 """A solve that takes more processor time than this is timed once."""
 ENOUGH_SECONDS, MOST_REPEATS = 0.15, 100
@@ -76,17 +79,34 @@ def compare_all(job: Record, journal: Journal) -> None:
     for setting in job["settings"]:
         journal.begin(setting["name"])
         journal.write(name=setting["name"], solver=setting["solver"], step="start")
-        mine = [run for run in [*job["done"], *runs.values()] if run["solver"] == setting["solver"]]
-        skip = setting["skip"] or hopeless(mine)
+        known = [*job["done"], *runs.values()]
+        mine = [run for run in known if run["solver"] == setting["solver"]]
+        skip = setting["skip"] or ("" if setting["exact"] else hopeless(mine))
         try:
             if skip:
                 journal.write(step="done", failure=f"not run: {skip}")
             else:
-                compare({**job, **setting}, journal)
+                wanted = {**job, **setting}
+                compare(wanted, limit_seconds(wanted, known), journal)
         except Exception as problem:
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             journal.write(step="done", failure=f"{type(problem).__name__}: {problem}".splitlines()[0][:200])
         runs[setting["name"]] = journal.record
+
+
+def limit_seconds(job: Record, known: list[Record]) -> float:
+    """Processor time that a setting may take, given the runs so far: the longer, the longer ours took.
+
+    >>> ours = {"name": peers.OURS.name, "seconds": 0.5}
+    >>> limit_seconds({"name": "storm", "solver": "storm", "limit_seconds": 1.0, "most_seconds": 30.0}, [ours])
+    10.0
+    """
+    if job["name"] in (peers.OURS.name, peers.AGAIN.name):
+        return OURS_LIMIT_SECONDS
+    ours = next((run["seconds"] for run in known if run["name"] == peers.OURS.name and "seconds" in run), 0.0)
+    if job["solver"] == peers.OURS.solver:
+        return float(max(OWN_LEAST_SECONDS, OWN_PATIENCE * ours))
+    return float(min(max(job["limit_seconds"], PATIENCE * ours), job["most_seconds"]))
 
 
 def hopeless(runs: list[Record]) -> str:
@@ -97,9 +117,10 @@ def hopeless(runs: list[Record]) -> str:
     return ""
 
 
-def compare(job: Record, journal: Journal) -> None:
+def compare(job: Record, limit: float, journal: Journal) -> None:
     """Build, solve until accurate enough, then time; ours writes the reference, others are held against it."""
-    spec, setting, limit = job["model"], job["options"], job["limit_seconds"]
+    spec, setting = job["model"], job["options"]
+    journal.write(limit_seconds=limit)
     solver_type = peers.SOLVERS[job["solver"]]
     with journal.step("compile", COMPILE_LIMIT_SECONDS):
         solver_type(models.tiny(spec)).prepare(EPSILON, **setting)()  # compiles, or loads what was compiled

@@ -300,6 +300,8 @@ class Setting:
     options: dict[str, Any] = field(default_factory=dict)
     skip: dict[str, str] = field(default_factory=dict)
     """Kinds of models on which there is no need to wait for the clock, and why."""
+    exact: bool = False
+    """Whether it evaluates policies exactly, and so may answer where the solver's settings that iterate do not."""
 
     @property
     def name(self) -> str:
@@ -336,14 +338,14 @@ SETTINGS = (
     Setting("quantecon", "mpi k=100", {"method": "mpi", "k": 100}),
     Setting("quantecon", "dense mpi k=5", {"method": "mpi", "k": 5, "dense": True}),
     Setting("quantecon", "dense pi", {"method": "pi", "dense": True}, skip=CYCLES),
-    Setting("quantecon", "pi", {"method": "pi"}, skip={**CYCLES, **FILLS_IN}),
+    Setting("quantecon", "pi", {"method": "pi"}, skip={**CYCLES, **FILLS_IN}, exact=True),
     Setting("mdpsolver", "mpi 20 sweeps parallel", {"algorithm": "mpi", "parIterLim": 20}),
     Setting("mdpsolver", "mpi gauss-seidel", {"algorithm": "mpi", "update": "gs", "parallel": False}),
     Setting("mdpsolver", "vi gauss-seidel", {"algorithm": "vi", "update": "gs", "parallel": False}),
     Setting("mdptoolbox", "vi", {"algorithm": "ValueIteration", "max_iter": 10**9}),
     Setting("storm", "discount operator", {"method": "discount"}),
     Setting("storm", "sink topological", {"method": "TOPOLOGICAL"}),
-    Setting("storm", "sink pi gmm++", {"method": "POLICY_ITERATION", "linear": "GMMXX"}),
+    Setting("storm", "sink pi gmm++", {"method": "POLICY_ITERATION", "linear": "GMMXX"}, exact=True),
 )
 """Of each peer the settings that were the fastest on some family, from all that its documentation offers."""
 

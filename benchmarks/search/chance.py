@@ -23,6 +23,7 @@ import torch
 import adalook as al
 from adalook._arrays import IntArray
 from adalook.learning.acting import Decision
+from adalook.learning.evaluation import Evaluation
 from adalook.learning.lookahead import Lookahead
 from adalook.search.chance import Sampling
 from adalook.search.search import Budget
@@ -79,15 +80,38 @@ def played(game: str, samples: int, given: argparse.Namespace, pace: float | Non
         "game": game,
         "pace_ms": None if pace is None else 1e3 * pace,
         "samples": samples,
+        **summary(evaluation),
+        "nodes_per_decision": agent.simulated / agent.decisions,
+        "ms_per_decision": 1e3 * agent.spent / agent.decisions,
+        "processor_seconds": agent.spent,
+    }
+
+
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """Return scores and depths of an evaluation as plain data."""
+    return {
         "scores": evaluation.scores.tolist(),
         "mean": evaluation.mean,
         "standard_error": evaluation.standard_error,
         "cut": evaluation.cut,
         "depths": evaluation.depths,
-        "nodes_per_decision": agent.simulated / agent.decisions,
-        "ms_per_decision": 1e3 * agent.spent / agent.decisions,
-        "processor_seconds": agent.spent,
     }
+
+
+def mean_depth(row: dict[str, Any]) -> float:
+    """Return the mean depth of the decisions that a row is about."""
+    depths = row["depths"]
+    return sum(depth * count for depth, count in depths.items()) / sum(depths.values())
+
+
+def parsed(parser: argparse.ArgumentParser, episodes: int) -> argparse.Namespace:
+    """Return what the command line says, with the flags of every benchmark of chance, and settle on one thread."""
+    parser.add_argument("--episodes", type=int, default=episodes)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--out", type=Path, default=ROOT / "results")
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    return parser.parse_args()
 
 
 def page(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
@@ -111,11 +135,10 @@ def page(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
             "|---|--:|--:|--:|--:|--:|--:|",
         ]
         for row in (row for row in rows if row["pace_ms"] == pace):
-            depths = row["depths"]
-            mean_depth = sum(depth * count for depth, count in depths.items()) / sum(depths.values())
             lines.append(
                 f"| {row['game']} | {row['samples']} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
-                f"{row['cut']} | {mean_depth:.2f} | {row['nodes_per_decision']:.0f} | {row['ms_per_decision']:.1f} |"
+                f"{row['cut']} | {mean_depth(row):.2f} | {row['nodes_per_decision']:.0f} | "
+                f"{row['ms_per_decision']:.1f} |"
             )
     return "\n".join(lines)
 
@@ -125,12 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=90)
     parser.add_argument("--paces", type=float, nargs="*", default=[2.0, 8.0], help="ms of processor time per decision")
-    parser.add_argument("--episodes", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--out", type=Path, default=ROOT / "results")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    given = parsed(parser, episodes=32)
     about, rows = machine(), []
     for pace in (None, *given.paces):
         for game in GAMES:

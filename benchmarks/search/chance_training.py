@@ -11,15 +11,11 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
-from pathlib import Path
 from typing import Any
 
-import torch
-
 import adalook as al
-from benchmarks.results import ROOT, machine, write_results
-from benchmarks.search.chance import GAMES, SAMPLES
+from benchmarks.results import machine, write_results
+from benchmarks.search.chance import GAMES, SAMPLES, mean_depth, parsed, summary
 
 
 def trained(game: str, samples: int, seed: int, given: argparse.Namespace) -> dict[str, Any]:
@@ -35,11 +31,7 @@ def trained(game: str, samples: int, seed: int, given: argparse.Namespace) -> di
         "seed": seed,
         "training_seconds": spent,
         "training_steps": agent.step,
-        "scores": evaluation.scores.tolist(),
-        "mean": evaluation.mean,
-        "standard_error": evaluation.standard_error,
-        "cut": evaluation.cut,
-        "depths": evaluation.depths,
+        **summary(evaluation),
         "nodes_per_decision": evaluation.nodes / evaluation.decisions,
     }
 
@@ -58,13 +50,11 @@ def page(rows: list[dict[str, Any]], given: argparse.Namespace) -> str:
         "| game | samples | seed | score | steps of training | depth, mean | simulated steps per decision |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for row in rows:
-        depths = row["depths"]
-        mean_depth = sum(depth * count for depth, count in depths.items()) / sum(depths.values())
-        lines.append(
-            f"| {row['game']} | {row['samples']} | {row['seed']} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
-            f"{row['training_steps']:,} | {mean_depth:.2f} | {row['nodes_per_decision']:.0f} |"
-        )
+    lines += [
+        f"| {row['game']} | {row['samples']} | {row['seed']} | {row['mean']:.1f} ± {row['standard_error']:.1f} | "
+        f"{row['training_steps']:,} | {mean_depth(row):.2f} | {row['nodes_per_decision']:.0f} |"
+        for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -74,12 +64,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=240.0, help="processor time of training")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--games", nargs="*", choices=list(GAMES), default=list(GAMES))
-    parser.add_argument("--episodes", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--out", type=Path, default=ROOT / "results")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
+    given = parsed(parser, episodes=16)
     about, rows = machine(), []
     for seed in range(given.seeds):
         for game in given.games:

@@ -170,17 +170,7 @@ def _experiments(scale: Scale, rng: np.random.Generator) -> Row:
 ACTORS = """
     import json, os, random, signal, sys, threading
     import adalook as al
-    from tests.learning.small import BREAKOUT, fingerprint, small_config
-
-    def train(engine, steps, on_round=lambda agent: None):
-        agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
-        for _ in agent.rounds():
-            on_round(agent)
-            if agent.step >= steps:
-                break
-        result, lost = fingerprint(agent), getattr(agent.trainer.acting, "lost", 0)
-        agent.forget_training()
-        return result, lost
+    from tests.learning.small import trained
 
     def main():
         kind, wanted, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -199,8 +189,8 @@ ACTORS = """
                 threading.Timer(rng.choice((0.0, 0.001, 0.005, 0.02)), end, (pid,)).start()
 
         steps = 20 * wanted + 40
-        alone, _ = train(None, steps)
-        found, lost = train({"ray": al.Ray, "processes": al.LocalProcesses}[kind](2), steps, kill)
+        alone, _ = trained(None, steps)
+        found, lost = trained({"ray": al.Ray, "processes": al.LocalProcesses}[kind](2), steps, kill)
         print(json.dumps({"kills": len(kills), "lost": lost, "equal": found == alone}))
 
     if __name__ == "__main__":

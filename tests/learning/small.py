@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from adalook.engines.base import Engine
 from adalook.learning.agents.base import Agent
+from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import Config
 from adalook.learning.presets import config_for
 from adalook.learning.replay.buffer import Batch, Replay
@@ -50,6 +53,20 @@ def sample_of(replay: Replay, head: int | None = None, draws: int = 20_000) -> B
 def fingerprint(agent: Agent) -> Any:
     """All of an agent's state, arrays as (type, shape, bytes), segments as their bytes; the clock left out."""
     return _plain(agent.state())
+
+
+def trained(
+    engine: Engine | None, steps: int, on_round: Callable[[Agent], None] = lambda agent: None
+) -> tuple[Any, int]:
+    """The fingerprint of a small QL-DQN after so many steps on an engine, and how many actors it lost."""
+    agent = QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
+    for _ in agent.rounds():
+        on_round(agent)
+        if agent.step >= steps:
+            break
+    result, lost = fingerprint(agent), getattr(agent.trainer.acting, "lost", 0)
+    agent.forget_training()
+    return result, lost
 
 
 def _plain(state: Any) -> Any:

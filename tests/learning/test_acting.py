@@ -10,7 +10,6 @@ import pytest
 import adalook as al
 from adalook.learning.acting import NO_ACTION, RolloutActor, TreeActor, ValueActor, tied
 from adalook.learning.correction import LeafCorrection
-from adalook.learning.exploration import Patience
 from adalook.search.rollouts import Rollouts
 from adalook.search.rules.fixed import FixedDepth
 from adalook.simulators.base import Simulator
@@ -277,43 +276,6 @@ def test_a_leaf_next_to_the_root_does_not_beat_a_long_path_that_found_nothing(tr
     decision = decide(actor, env)  # a path of two steps, and one of one
     assert decision.nodes == 3
     assert decision.tied_actions == tied_actions
-
-
-@pytest.mark.parametrize("patience", [None, 200])
-def test_the_longer_nothing_is_rewarded_the_less_the_network_is_believed(patience: int | None) -> None:
-    mdp = al.MDP(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]]), np.array([[0, 1], [1, 2], [2, 2]]), DISCOUNT)
-
-    def waiting_agent() -> tuple[Simulator, RolloutActor]:
-        env = TabularSimulator(mdp, start=0)
-        env.reset(seed=0)
-        memory = None if patience is None else Patience(patience)
-        return env, rollouts(Table([100, 0, -100]), env, leaf_trust=0.3, patience=memory)
-
-    def steps_until_it_leaves(env: Simulator, actor: RolloutActor, seeds: range) -> int | None:
-        for seed in seeds:
-            decision = actor.decide([env], env.observe()[None], np.array([NO_ACTION]), np.array([seed]))[0]
-            if decision.action:
-                return seed
-            env.step(decision.action)
-        return None
-
-    left = steps_until_it_leaves(*waiting_agent(), range(100))
-    assert left is None if patience is None else left is not None and 2 <= left <= 40
-    env, actor = waiting_agent()
-    assert steps_until_it_leaves(env, actor, range(2)) is None
-    other_env, other = waiting_agent()
-    other.load_state([other_env], actor.state([env]))
-    assert steps_until_it_leaves(other_env, other, range(2, 100)) == left
-
-
-def test_a_reward_makes_an_agent_patient_again() -> None:
-    env, patience = tree_env(), Patience(10)
-    picture = env.observe()
-    assert [patience.doubt(env, picture, anew=False) for _ in range(3)] == [0.0, 1.0, 1.0]
-    patience.forget(env)
-    assert patience.doubt(env, picture, anew=False) == 0.0
-    assert patience.doubt(env, picture + 1, anew=False) == 0.1
-    assert patience.doubt(env, picture, anew=True) == 0.0
 
 
 def test_ties_allow_for_rounding() -> None:

@@ -34,6 +34,13 @@ def test_presets_are_chosen_by_the_env() -> None:
     assert config_for("no such environment") == vector()  # whoever makes it complains
 
 
+def test_settings_that_are_gone_are_left_out_if_they_were_off_and_refused_otherwise() -> None:
+    plain = minatar().to_plain()
+    assert Config.from_plain(plain | {"novelty_bonus": 0.0, "patience_steps": 0, "search_workers": 2}) == minatar()
+    with pytest.raises(ArgumentError, match="did not pay and is gone"):
+        Config.from_plain(plain | {"novelty_bonus": 0.5})
+
+
 def test_names_of_games_make_no_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gymnasium, "make", None)
     assert config_for("ALE/Pong-v5") == atari()

@@ -5,8 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import adalook as al
+from adalook.planning import certificate
 from adalook.planning.rules.auto import KNOWN_SOLVERS
 from tests.exact import ExactMDP, random_mdp
 
@@ -149,3 +152,17 @@ def test_absurd_values_get_infinite_bounds(size):
     mdp = al.zoo.chain(n=3, discount=1 - 1e-9)
     certificate = al.certify(mdp, np.array([size, -size, size, -size, size]), np.zeros(5, int))
     assert certificate.policy_loss > 1e299
+
+
+@given(
+    change=st.floats(-1e6, 1e6),
+    error=st.floats(1e-300, 1.0),
+    discount=st.floats(0.0, 1.0 - 1e-12),
+    slack=st.floats(0.0, 1e-13),
+)
+def test_the_last_steps_are_rounded_outward(change, error, discount, slack):
+    """What is added to values is at least (change + error)/(1 − γρ) for both row sums ρ, and hardly more."""
+    keep = tuple(1 - Fraction(discount) * (1 + Fraction(sign * slack)) for sign in (-1, 1))
+    exact = max((Fraction(change) + Fraction(error)) / part for part in keep)
+    room = certificate._room(change, error, keep)
+    assert exact <= Fraction(room) <= exact + abs(exact) * Fraction(1, 2**50) + Fraction(1, 10**300)

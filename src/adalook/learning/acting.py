@@ -18,7 +18,6 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.engines.base import Engine
 from adalook.errors import DivergedError
 from adalook.learning.correction import LeafCorrection
-from adalook.learning.exploration import Novelty, Patience
 from adalook.learning.networks import QFunction
 from adalook.learning.replay.buffer import Experience
 from adalook.search.result import Leaf, SearchResult
@@ -26,7 +25,7 @@ from adalook.search.rollouts import Adjustment, Rollouts, RolloutTrees
 from adalook.search.rules.base import DepthRule
 from adalook.search.search import Root, search_many
 from adalook.search.workers.base import Expander, make_expander
-from adalook.simulators.base import Observations, Simulator
+from adalook.simulators.base import Simulator
 
 NO_ACTION = -1
 """In an array of random actions: this environment takes its greedy action."""
@@ -264,8 +263,6 @@ class RolloutActor(Actor):
         tree_steps: store so many of the steps that the search simulated anywhere in its tree, drawn at random.
         correction: takes their leaves' optimism off first actions; None: leaves are believed.
         leaf_trust: w, by which differences of leaves' values from that of the root are believed.
-        patience: the longer nothing is rewarded, the more decisions are a search alone's; None: none is.
-        novelty: what leaves that look new are worth on top; None: nothing.
         bootstrap: False: a search alone, without the network: leaves are worth nothing, and chance breaks ties.
         policy: the Q-function that the first rollout follows, asked for one row at a time; None: `q_function`.
     """
@@ -283,39 +280,29 @@ class RolloutActor(Actor):
         tree_steps: int = 0,
         correction: LeafCorrection | None = None,
         leaf_trust: float = 1.0,
-        patience: Patience | None = None,
-        novelty: Novelty | None = None,
         bootstrap: bool = True,
         policy: QFunction | None = None,
     ) -> None:
         self._q_function, self._rule = q_function, rule
         self._policy = q_function if policy is None else policy
         self._trees = RolloutTrees(sim, shape, discount)
-        self._discount, self._correction, self._novelty, self._bootstrap = discount, correction, novelty, bootstrap
+        self._discount, self._correction, self._bootstrap = discount, correction, bootstrap
         self._every_action, self._real_steps, self._tree_steps = every_action, real_steps, tree_steps
-        self._leaf_trust, self._patience = leaf_trust, patience
+        self._leaf_trust = leaf_trust
         self._head = min(q_function.network.names)
 
     def decide(
         self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], random_actions: IntArray, seeds: IntArray
     ) -> list[Decision]:
         """Return decisions, see `Actor`."""
-        policy, novelty = self._greedy if self._bootstrap else None, self._novelty
-        if novelty is not None:
-            for env, observation in zip(envs, observations, strict=True):
-                novelty.see(env, observation, anew=not self._trees.goes_on(env))
         root_values = self._root_values(observations, seeds)
-        alone = self._alone(envs, observations, seeds)
-        adjust = self._adjustment(envs, root_values, alone)
-        if alone.any():
-            root_values = np.where(alone[:, None], self._chances(seeds), root_values)
         results = self._trees.search(
             envs,
             self._values,
             self._rule,
             seeds=seeds.tolist(),
-            policy=policy,
-            adjust=adjust,
+            policy=self._greedy if self._bootstrap else None,
+            adjust=self._adjustment(envs, root_values),
         )
         decisions = []
         for env, observation, values, result, other, seed in zip(
@@ -339,44 +326,24 @@ class RolloutActor(Actor):
                     tied_actions=int(equal.sum()),
                 )
             )
-            if self._trees.reward_of(env, action):
-                for memory in (novelty, self._patience):
-                    if memory is not None:
-                        memory.forget(env)
             self._trees.keep(env, action)
         return decisions
 
-    def _alone(self, envs: Sequence[Simulator], observations: np.ndarray[Any, Any], seeds: IntArray) -> BoolArray:
-        """Return (n,) which decisions are a search alone's, by lack of rewards and by chance."""
-        patience = self._patience
-        if patience is None:
-            return np.zeros(len(envs), bool)
-        doubts = [
-            patience.doubt(env, observation, anew=not self._trees.goes_on(env))
-            for env, observation in zip(envs, observations, strict=True)
-        ]
-        return np.array([np.random.default_rng([seed, 2]).random() for seed in seeds.tolist()]) < doubts
-
-    def _adjustment(self, envs: Sequence[Simulator], root_values: FloatArray, alone: BoolArray) -> Adjustment | None:
-        """Return what leaves count as: V(s₀)/γ^d + w (V(leaf) − V(s₀)) after d steps, and more for being new.
+    def _adjustment(self, envs: Sequence[Simulator], root_values: FloatArray) -> Adjustment | None:
+        """Return what leaves count as: V(s₀)/γ^d + w (V(leaf) − V(s₀)) after d steps; None: as they are valued.
 
         The best of many leaves is one that the network overrates, and one step away most states look better than at
         the end of a long path by chance that found nothing. So the level V(s₀), which paths that terminate do not get,
         is the same for all leaves, seen from the root, and differences from it are believed in part.
         """
-        novelty, discount = self._novelty, self._discount
-        trusts = np.where(alone, 0.0, self._leaf_trust if self._bootstrap else 1.0)
-        if trusts.min() == 1.0 and novelty is None:
+        discount, trust = self._discount, self._leaf_trust
+        if trust == 1.0 or not self._bootstrap:
             return None
-        beliefs = {
-            id(env): (float(values.max()), trust)
-            for env, values, trust in zip(envs, root_values, trusts.tolist(), strict=True)
-        }
+        levels = {id(env): float(values.max()) for env, values in zip(envs, root_values, strict=True)}
 
-        def adjust(env: Simulator, observations: Observations, values: FloatArray, steps: IntArray) -> FloatArray:
-            level, trust = beliefs[id(env)]
-            adjusted = values if trust == 1.0 else level / discount**steps + trust * (values - level)
-            return adjusted if novelty is None else adjusted + novelty.bonuses(env, observations)
+        def adjust(env: Simulator, values: FloatArray, steps: IntArray) -> FloatArray:
+            level = levels[id(env)]
+            return level / discount**steps + trust * (values - level)
 
         return adjust
 
@@ -454,14 +421,12 @@ class RolloutActor(Actor):
         return best
 
     def state(self, envs: Sequence[Simulator]) -> list[Any]:
-        """Return what was measured and seen, and the trees that are kept, as paths: they are simulated anew."""
-        correction, novelty, patience = self._correction, self._novelty, self._patience
+        """Return what was measured, and the trees that are kept, as paths: they are simulated anew."""
+        correction = self._correction
         return [
             {
                 "paths": self._trees.kept_paths(env),
                 "spread": None if correction is None else correction.state(env),
-                "seen": None if novelty is None else novelty.state(env),
-                "idle": None if patience is None else patience.state(env),
             }
             for env in envs
         ]
@@ -472,10 +437,6 @@ class RolloutActor(Actor):
             self._trees.load_kept_paths(env, kept["paths"], seed=0)
             if self._correction is not None:
                 self._correction.load_state(env, kept["spread"])
-            if self._novelty is not None:
-                self._novelty.load_state(env, kept["seen"])
-            if self._patience is not None:
-                self._patience.load_state(env, kept["idle"])
 
 
 def _offered(result: SearchResult, action: int) -> int:

@@ -60,8 +60,14 @@ ELSEWHERE = {
     "n_envs": "num_envs",
 }
 """Settings by the names that Stable-Baselines3 and CleanRL give them, for messages."""
-RETIRED = {"search_workers": "give the agent engine=al.LocalProcesses(actors=2, split='nodes') instead"}
-"""Settings of older versions that changed no result, and what is said to who uses them still."""
+RETIRED = {
+    "search_workers": "give the agent engine=al.LocalProcesses(actors=2, split='nodes') instead",
+    "novelty_bonus": "it did not pay and is gone: leave it out",
+    "patience_steps": "it did not pay and is gone: leave it out",
+}
+"""Settings of older versions, and what is said to who uses them still."""
+WITHOUT_EFFECT = ("search_workers",)
+"""Those that changed no result, whatever they were; the others did unless they were 0."""
 
 
 @dataclass(frozen=True)
@@ -155,12 +161,6 @@ class Config:
     rollout_greedy: Annotated[
         float, fraction, "Probability that a step of a rollout is the network's best action, whatever the last one was."
     ] = 0.0
-    novelty_bonus: Annotated[
-        float,
-        non_negative,
-        "What a leaf of rollouts is worth on top for looking unlike all pictures since the last reward: where nothing "
-        "is in sight, agents then go where they have not been. For observations that are pictures.",
-    ] = 0.0
     learn_real_steps: Annotated[
         bool, boolean, "Learn from what the environment really did, over n_steps, beside the leaves of rollouts."
     ] = False
@@ -189,12 +189,6 @@ class Config:
         "root, and leaf_trust (V(leaf) - V(s0)) is added: the best of many leaves is one that the network overrates. "
         "1: leaves count as the network values them.",
     ] = 1.0
-    patience_steps: Annotated[
-        int,
-        integer(min=0),
-        "Break up stalls of rollouts: after i agent steps without a reward, a share i / patience_steps of decisions "
-        "does not believe the network; a picture that stays as it was counts tenfold. 0: it is always believed.",
-    ] = 0
     nodes_per_step: Annotated[
         float,
         non_negative,
@@ -345,7 +339,8 @@ class Config:
         """Return the config that `to_plain` gave, also that of an older version; an unknown name is refused."""
         if not isinstance(plain, dict):
             raise ArgumentError("config: no settings", expected="a mapping from names to values", got=shown(plain))
-        return cls(**known_settings({name: value for name, value in plain.items() if name not in RETIRED}))
+        retired = {name for name, value in plain.items() if name in RETIRED and (not value or name in WITHOUT_EFFECT)}
+        return cls(**known_settings({name: value for name, value in plain.items() if name not in retired}))
 
     @classmethod
     def for_env(cls, env: Any, *, agent: str = "dqn", **settings: Any) -> Config:

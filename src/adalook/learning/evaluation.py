@@ -15,7 +15,7 @@ from adalook import _validation as validation
 from adalook._arrays import FloatArray
 from adalook.errors import ArgumentError, shown
 from adalook.learning.acting import NO_ACTION, Actor, Decision
-from adalook.learning.exploration import idle_steps
+from adalook.learning.training import idle_steps
 from adalook.simulators.base import Simulator
 
 Watcher = Callable[[int, np.ndarray[Any, Any], Decision], None]

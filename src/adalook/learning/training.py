@@ -32,7 +32,6 @@ from adalook._validation import finite
 from adalook.errors import AdalookError, ArgumentError
 from adalook.learning.acting import NO_ACTION, Actor, Decision
 from adalook.learning.config import Config
-from adalook.learning.exploration import idle_steps
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch, Experience, Replay
@@ -337,6 +336,21 @@ class NStepReturns:
             ]
             for pending in state
         ]
+
+
+STILL_PICTURE = 10
+"""So many steps without a point is a step counted for that does not even change the picture."""
+
+
+def idle_steps(before: int, observation: np.ndarray[Any, Any], transition: Transition) -> int:
+    """Return for how many steps nothing has happened after one more; `observation` was shown before it.
+
+    Args:
+        before: the same, before this step.
+    """
+    if transition.raw_reward != 0.0:
+        return 0
+    return before + (STILL_PICTURE if np.array_equal(observation, transition.observation) else 1)
 
 
 class EnvPool:

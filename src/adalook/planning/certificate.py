@@ -10,8 +10,8 @@ on T_π v − v holds for V^π, so max(V* − V^π) <= U − L_π: `policy_loss`
 
 A backup in float64 is off by at most γₙ(|r| + γ P|v|), γₙ = nu/(1 − nu). We take the largest such bound over all
 rows: U and L are decided by the extreme state anyway, and one number costs nothing. Rows longer than
-`LONG_ROW` entries are summed with compensation, so n stays small. The last steps are done in exact rationals, and
-floats are rounded outward. The bounds are true for the stored float64 data read as exact rationals.
+`LONG_ROW` entries are summed with compensation, so n stays small. The last steps are rounded outward, each to the next
+float, and 1 − γρ is exact before that. The bounds are true for the stored float64 data read as exact rationals.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def from_residual(mdp: ModelSizes, values: FloatArray, residual: Residual, greed
 
     The second kind also holds for every policy that takes in each state either the given action or the greedy one.
     """
-    if not all(map(math.isfinite, (residual.low, residual.high, residual.own_low, 4.0 * residual.size))):
+    low, high, own_low, _, size = residual
+    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(own_low) and math.isfinite(4.0 * size)):
         return Certificate(values, -math.inf, math.inf, math.inf)  # such values are beyond what floats can bound
     return from_contraction(values, residual, rounding_bound(mdp, residual.size), mdp.contraction, greedy)
 
@@ -152,21 +153,34 @@ def from_contraction(
     values: FloatArray, residual: Residual, error: float, keep: tuple[Fraction, ...], greedy: bool
 ) -> Certificate:
     """Return bounds from a residual that is known up to `error`; `keep` is 1 − γρ for row sums ρ, low and high."""
-    upper = _shift(residual.high, error, keep, upward=True)
-    lower = _shift(residual.low, -error, keep, upward=False)
-    own = lower if greedy else _shift(residual.own_low, -error, keep, upward=False)
+    above = _room(residual.high, error, keep)
+    below = _room(-residual.low, error, keep)
+    own = below if greedy else _room(-residual.own_low, error, keep)
     return Certificate(
         values=values,
-        low=-_with_room(-_down(lower), residual.size),
-        high=_with_room(_up(upper), residual.size),
-        policy_loss=max(0.0, _up(_minus(upper, own))),
+        low=-_with_room(below, residual.size),
+        high=_with_room(above, residual.size),
+        policy_loss=max(0.0, math.nextafter(above + own, math.inf)),
     )
+
+
+def _room(change: float, error: float, keep: tuple[Fraction, ...]) -> float:
+    """Return at least (change + error) / (1 − γρ) for every ρ between the least and the largest row sum.
+
+    A sum or a quotient is rounded to the nearest float, so the next one is beyond what it stands for.
+    """
+    total = math.nextafter(change + error, math.inf)
+    if total >= 0.0:
+        least = math.nextafter(keep[1].numerator / keep[1].denominator, 0.0)
+        return math.nextafter(total / least, math.inf)
+    most = math.nextafter(keep[0].numerator / keep[0].denominator, math.inf)
+    return math.nextafter(total / most, math.inf)
 
 
 def from_bounds(mdp: MDP, values: FloatArray, low: Fraction, high: Fraction) -> Certificate:
     """Return bounds from T_π v − v >= low and T v − v <= high, where v rounded to floats is `values`."""
-    lower = _shift(low, 0.0, mdp.contraction, upward=False)
-    upper = _shift(high, 0.0, mdp.contraction, upward=True)
+    lower = _shift(low, mdp.contraction, upward=False)
+    upper = _shift(high, mdp.contraction, upward=True)
     size = float(np.abs(values).max())
     return Certificate(
         values=values,
@@ -176,14 +190,13 @@ def from_bounds(mdp: MDP, values: FloatArray, low: Fraction, high: Fraction) -> 
     )
 
 
-def _shift(change: float | Fraction, error: float, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
+def _shift(change: Fraction, keep: tuple[Fraction, ...], upward: bool) -> Ratio:
     """Return the constant that, added to v, makes it an upper (or lower) bound.
 
-    Given is that T v − v <= (or >=) change + error.
+    Given is that T v − v <= (or >=) change.
     `keep` is 1 − γρ for the least and for the largest row sum.
     """
-    (top, bottom), (more, parts) = change.as_integer_ratio(), error.as_integer_ratio()
-    top, bottom = top * parts + more * bottom, bottom * parts
+    top, bottom = change.as_integer_ratio()
     kept = keep[(top >= 0) == upward]
     return top * kept.denominator, bottom * kept.numerator
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
 
 DEFAULT_TOLERANCE = 1e-8
+DEFAULT_METHOD = Auto()
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
 GOOD_VALUES = 1e-9
@@ -129,9 +130,9 @@ def solve(
     began = perf_counter()
     if horizon is not None or terminal_values is not None:
         return _with_horizon(mdp, method, horizon, terminal_values, checkpoint)
-    method = Auto() if method is None else method
+    method = DEFAULT_METHOD if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
-    keep_states = optional_boolean.validate("keep_states", keep_states)
+    keep_states = optional_boolean.validate("keep_states", keep_states) if keep_states is not None else None
     progress = boolean.validate("progress", progress)
     if mdp.discount == 1.0:
         from adalook.planning.objectives.total_reward import solve_total_reward
@@ -236,7 +237,7 @@ def starting_policy(mdp: MDP, given: Any = None) -> IntArray:
     if given is not None:
         return checked_policy(mdp, given, "initial_policy")
     policy = np.empty(mdp.num_states, np.int32)
-    kernels.myopic_policy(mdp.arrays, policy)
+    kernels.myopic_policy(mdp.rewards, mdp.codes, policy)
     return policy
 
 
@@ -309,13 +310,13 @@ class _Loop:
         began = perf_counter()
         loss = loss_bound(mdp, first.residual, greedy=not evaluation.exact)
         self.certificate_seconds += perf_counter() - began
-        step, searched = self._improve(evaluation, first)
+        step, improvement, searched = self._improve(evaluation, first)
         self._keep_best(evaluation, first, step, loss)
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
         self.last = PassOutcome(first.residual, changed, loss)
         self.values, self.policy = step.values, step.actions
-        iteration = self._record(evaluation, step, searched, changed, loss)
+        iteration = self._record(evaluation, step.actions, improvement, searched, changed, loss)
         self.certificate = self._certificate() if loss <= self.tolerance else None
         if self.certificate is not None and self.certificate.policy_loss <= self.tolerance:
             self.done = Status.CONVERGED
@@ -353,12 +354,11 @@ class _Loop:
         refined, self.unrecorded = self.unrecorded or self._refined_pass(refinement), None
         n = self.mdp.num_states
         evaluation = PolicyEvaluation(refined.values, refined.policy, refined.solver, n, exact=True)
-        step = Step(refined.values, refined.actions, 1, improvement="one step")
         self.iterations += refined.changed > 0
         loss = refined.certificate.policy_loss
-        return self._record(evaluation, step, Searched.of(1, n), refined.changed, loss)
+        return self._record(evaluation, refined.actions, "one step", Searched.of(1, n), refined.changed, loss)
 
-    def _improve(self, evaluation: PolicyEvaluation, first: Backup) -> tuple[Step, Searched]:
+    def _improve(self, evaluation: PolicyEvaluation, first: Backup) -> tuple[Step, str, Searched]:
         """Let the method look ahead, with tolerances that tell a gain from an error; fall back where it cycles."""
         mdp, method, policy = self.mdp, self.method, evaluation.policy
         rounding = rounding_bound(mdp, first.residual.size)
@@ -404,7 +404,13 @@ class _Loop:
         self.best_loss = min(self.best_loss, loss)
 
     def _record(
-        self, evaluation: PolicyEvaluation, step: Step, searched: Searched, changed: int, loss: float
+        self,
+        evaluation: PolicyEvaluation,
+        actions: IntArray,
+        improvement: str,
+        searched: Searched,
+        changed: int,
+        loss: float,
     ) -> Iteration:
         """Add a pass to the trace, with its states as long as there is room for them."""
         mdp, n = self.mdp, self.mdp.num_states
@@ -414,7 +420,7 @@ class _Loop:
             exact=evaluation.exact,
             sweeps=evaluation.swept / n,
             backups=evaluation.backups,
-            improvement=evaluation.improvement if evaluation.backups else step.improvement,
+            improvement=evaluation.improvement if evaluation.backups else improvement,
             changed=int(changed),
             policy_loss=float(loss),
             max_depth=searched.max_depth,
@@ -427,7 +433,7 @@ class _Loop:
             evaluation_seconds=self.evaluation_seconds,
             forecast=evaluation.forecast,
             values=published(evaluation.values),
-            policy=published(step.actions),
+            policy=published(actions),
             depth=published(searched.depth),
             fallback=self.fallback,
             answer=self.answer,
@@ -502,18 +508,18 @@ def _ending(status: Status, loss: float, tolerance: float) -> str:
 def published(array: IntOrFloatArray) -> IntOrFloatArray:
     """Return a read-only view: what users see cannot be changed under the loop's feet, nor the trace after it."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(False)  # type: ignore[call-arg]  # not by name, which takes three times as long
     return view
 
 
-def _complete(step: Step, look: LookaheadLevels) -> tuple[Step, Searched]:
-    """Return a named step and what was searched for it: as the rule says, otherwise as the lookahead did."""
+def _complete(step: Step, look: LookaheadLevels) -> tuple[Step, str, Searched]:
+    """Return a step, its name and what was searched for it: as the rule says, otherwise as the lookahead did."""
     if step.depth is None and step.roots is None:
         searched = look.searched
     else:
         depth = look.depth if step.depth is None else step.depth
         searched = Searched.of(depth, look.mdp.num_states, step.roots)
-    return step._replace(improvement=step.improvement or look.improvement), searched
+    return step, step.improvement or look.improvement, searched
 
 
 def _without_states(iteration: Iteration) -> Iteration:

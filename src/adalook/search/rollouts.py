@@ -37,8 +37,8 @@ from adalook.simulators.base import Observations, Simulator, State
 
 Policy = Callable[[Observations], IntArray]
 """Observations (n, *observation_shape) -> actions (n,)."""
-Adjustment = Callable[[Simulator, Observations, FloatArray, IntArray], FloatArray]
-"""(live env, observations of leaves (n, *shape), their values (n,), steps from the root (n,)) -> what they count as."""
+Adjustment = Callable[[Simulator, FloatArray, IntArray], FloatArray]
+"""(live env, values of leaves (n,), steps from the root (n,)) -> what they count as."""
 
 
 @dataclass(frozen=True)
@@ -242,16 +242,6 @@ class RolloutTrees:
         """Return the first steps that the last search of a live env tried, each as a leaf of depth 1."""
         return [child.as_leaf() for child in self._trees[env].children.values()]
 
-    def reward_of(self, env: Simulator, action: int) -> float:
-        """Return the reward that the last search of a live env saw after a first action; 0 if it did not try it."""
-        child = self._trees[env].children.get(action)
-        return 0.0 if child is None else child.reward
-
-    def goes_on(self, env: Simulator) -> bool:
-        """Return whether a live env is in the state that a subtree is kept for."""
-        kept = self._trees.get(env)
-        return kept is not None and self._sim.pack(kept.state) == self._sim.pack(env.save())
-
     def leaf_counts(self, env: Simulator) -> FloatArray:
         """Return (A,) how many leaves the tree of a live env has below each first action."""
         counts = np.zeros(self._sim.num_actions)
@@ -429,8 +419,8 @@ class RolloutTrees:
             if adjust is not None:
                 ends = np.cumsum([len(tree) for tree in by_tree])[:-1]
                 steps: IntArray = np.array([leaf.steps for leaf in leaves])
-                parts = zip(searches, *(np.split(array, ends) for array in (observations, values, steps)), strict=True)
-                values = np.concatenate([adjust(search.env, *part) for search, *part in parts])
+                parts = zip(searches, np.split(values, ends), np.split(steps, ends), strict=True)
+                values = np.concatenate([adjust(search.env, part, away) for search, part, away in parts])
             for leaf, value in zip(leaves, values.tolist(), strict=True):
                 leaf.value, leaf.is_valued = value, True
         for tree in nodes:

@@ -32,7 +32,7 @@ import json, os, random, signal, sys, threading
 from pathlib import Path
 import adalook as al
 from adalook.engines.session import ray_session
-from tests.learning.small import BREAKOUT, fingerprint, small_config
+from tests.learning.small import trained
 
 def listening():
     "Addresses on which this process and those it started listen, as hexadecimal in /proc."
@@ -56,17 +56,6 @@ def listening():
     lines = [line.split() for table in tables for line in table]
     return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes]
 
-def train(engine, steps, on_round=lambda agent: None):
-    agent = al.QLDQN(BREAKOUT, small_config(), seed=3, engine=engine)
-    for _ in agent.rounds():
-        on_round(agent)
-        if agent.step >= steps:
-            break
-    result = fingerprint(agent)
-    lost = getattr(agent.trainer.acting, "lost", 0)
-    agent.forget_training()
-    return result, lost
-
 if __name__ == "__main__":
     rng, kills = random.Random(0), []
 
@@ -83,10 +72,10 @@ if __name__ == "__main__":
     with ray_session(None, 3) as ray:
         said["listening"] = sorted(set(listening()))
         said["dashboard"] = bool(ray.get_runtime_context().gcs_address) and ray._private.worker._global_node.webui_url
-        alone, _ = train(None, 160)
-        said["equal"] = {n: train(al.Ray(n), 160)[0] == alone for n in (1, 2, 3)}
-        alone, _ = train(None, 400)
-        killed, lost = train(al.Ray(2), 400, kill)
+        alone, _ = trained(None, 160)
+        said["equal"] = {n: trained(al.Ray(n), 160)[0] == alone for n in (1, 2, 3)}
+        alone, _ = trained(None, 400)
+        killed, lost = trained(al.Ray(2), 400, kill)
         said["kills"], said["lost"], said["equal when killed"] = len(kills), lost, killed == alone
     print(json.dumps(said))
 """

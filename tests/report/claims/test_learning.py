@@ -89,18 +89,29 @@ def test_depth_three_is_stable_if_another_depth_varies_more() -> None:
     "data",
     [
         experiment(seeds=2),
-        experiment(games=GAMES[:3]),
         experiment({name: USUAL[name] for name in ("depth0", "ql")}),
         experiment({}),
     ],
-    ids=["two seeds", "a game missing", "depths missing", "nothing"],
+    ids=["two seeds", "depths missing", "nothing"],
 )
-def test_nothing_is_said_while_runs_are_missing(data: LearningData) -> None:
+def test_nothing_is_said_while_runs_are_missing_in_every_game(data: LearningData) -> None:
     claims = checked(data)
     tutankham = claims.pop("learning-unstable-depth")
     assert {claim.verdict for claim in claims.values()} == {NOT_TESTED}
     assert tutankham.verdict is (HOLDS if len(data.scores("Tutankham", "depth3")) == 3 else NOT_TESTED)
     assert all(each.numbers for claim in claims.values() for each in claim.verdicts), "it says what is missing"
+
+
+def test_what_holds_in_some_games_holds_in_part_while_others_are_missing() -> None:
+    claims = checked(experiment(games=GAMES[:3]))
+    assert claims.pop("learning-unstable-depth").verdict is HOLDS, "it is about Tutankham alone"
+    assert {claim.verdict for claim in claims.values()} == {IN_PART}
+    assert all(GAMES[3] in each.numbers for claim in claims.values() for each in claim.verdicts), "it names the game"
+
+
+def test_what_fails_in_some_games_fails_whatever_is_missing() -> None:
+    claims = checked(experiment({**USUAL, "ql": 30.0}, games=GAMES[:3]))
+    assert claims["learning-each-game"].verdict is FAILS
 
 
 def test_agents_on_rollouts_say_nothing_about_heads() -> None:

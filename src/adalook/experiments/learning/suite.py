@@ -41,17 +41,15 @@ QL_SETTINGS = {
     "rollout_steps",
     "rollout_repeat",
     "rollout_greedy",
-    "novelty_bonus",
     "learn_real_steps",
     "learn_tree_steps",
     "bootstrap",
     "leaf_correction",
     "leaf_trust",
-    "patience_steps",
     "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
-LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust", "patience_steps"}
+LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust"}
 """Settings that mean nothing to a search alone, which neither learns nor asks a network."""
 
 
@@ -122,7 +120,7 @@ def _every_action(depth: int) -> AgentSpec:
     return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
 
 
-def _ablation(title: str, evaluation_nodes: int | None = None, **settings: Any) -> AgentSpec:
+def _ablation(title: str, **settings: Any) -> AgentSpec:
     """Return QL-DQN with something changed, to see what that is worth."""
     return AgentSpec(
         f"QL-DQN, {title}",
@@ -131,7 +129,6 @@ def _ablation(title: str, evaluation_nodes: int | None = None, **settings: Any) 
         settings,
         by_default=False,
         ours=True,
-        evaluation_nodes=evaluation_nodes,
     )
 
 
@@ -172,13 +169,7 @@ AGENTS = {
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
     "values": _ablation("learnt values", **LEARNT_VALUES),
-    "patient": _ablation(
-        "learnt values, patience",
-        evaluation_nodes=500_000,  # 60 simulated steps a decision and more, in three episodes of five minutes
-        **LEARNT_VALUES,
-        patience_steps=300,
-    ),
-    "guided": _ablation("guided rollouts, novelty", rollout_greedy=0.3, novelty_bonus=0.5),
+    "guided": _ablation("guided rollouts", rollout_greedy=0.3),
     "taken-action": _ablation("learning about the action taken", learn_every_action=False),
     "corrected": _ablation("leaf correction", leaf_correction=True),
     "beam": _ablation("beam of 8, 8 levels", search_shape="beam", deepest_tree=8),

@@ -36,7 +36,6 @@ from adalook.learning.depth import (
     least_depth,
     shares_by_depth,
 )
-from adalook.learning.exploration import Novelty, Patience, check_pictures
 from adalook.learning.networks import MIN_ROWS, QFunction
 from adalook.learning.runs.directory import env_and_config, read_run_config
 from adalook.learning.training import Round
@@ -113,8 +112,6 @@ class QLDQN(Agent):
                 tree_steps=config.learn_tree_steps,
                 correction=correction,
                 leaf_trust=config.leaf_trust,
-                patience=Patience(config.patience_steps) if config.patience_steps else None,
-                novelty=self._novelty(),
                 bootstrap=config.bootstrap,
                 policy=self.q_function,
             )
@@ -130,12 +127,6 @@ class QLDQN(Agent):
             correction=correction,
             engine=self.node_engine,
         )
-
-    def _novelty(self) -> Novelty | None:
-        if not self.config.novelty_bonus:
-            return None
-        check_pictures(self.sim)
-        return Novelty(self.config.novelty_bonus)
 
     def _actor_with(self, stage_nodes: int) -> Actor:
         if self.config.search_shape != "rollouts":

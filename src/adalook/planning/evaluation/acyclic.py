@@ -48,10 +48,10 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
         return None
-    ahead = _lead_ahead(mdp.arrays)
+    ahead, cyclic = _first_look(mdp.arrays)
     if ahead >= (1.0 - MAX_CORE) * n:
         return Peeled(np.arange(ahead, dtype=mdp.codes.dtype), np.arange(ahead, n))
-    if max_core <= MAX_CORE and n >= SAMPLE and _mostly_cyclic(mdp.arrays):
+    if max_core <= MAX_CORE and cyclic:
         return None
     if _all_reached(mdp.arrays, np.zeros(n, np.int32)):
         return None
@@ -127,6 +127,13 @@ def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v:
                 total += rows.data[k] * v[index(rows.indices[k])]
     result: float = (reward + rows.discount * total) / (1.0 - rows.discount * stay)
     return result
+
+
+@compiled
+def _first_look(model: ModelArrays) -> tuple[int, bool]:
+    """Return how many states lead ahead and, if that is less than half, whether most are certainly on cycles."""
+    ahead = _lead_ahead(model)
+    return ahead, ahead == 0 and model.codes.shape[0] >= SAMPLE and _mostly_cyclic(model)
 
 
 @compiled

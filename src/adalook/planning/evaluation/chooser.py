@@ -55,6 +55,8 @@ PAIR_COST, ENTRY_COST = 1.5, 1.2
 """Nanoseconds of a backup per (state, action) and per stored probability …"""
 LONG_ROW, LONG_ROW_ENTRY_COST = 16, 0.4
 """… of which long rows take fewer."""
+BAND_COST = 6.0
+"""Nanoseconds of a banded elimination per number that the band stores, at least."""
 
 SOLVERS = (
     functional.NAME,
@@ -126,7 +128,6 @@ class ExactEvaluation:
         largest_value = mdp.largest_reward / (1.0 - mdp.discount)
         self._span_tol = self._span_for(min(tolerance, EXACT_ERROR, EXACT_ERROR * largest_value))
         """Span of a sweep's change at which values are exact."""
-        self._functional = functional.FunctionalGraph(mdp)
         self._separator: int | None = None
         self._fill = 0
         """Stored numbers of the last sparse factorisation."""
@@ -136,6 +137,10 @@ class ExactEvaluation:
         self._coarse_chances = COARSE_CHANCES if mdp.num_states >= COARSE_STATES else 0
         self._stays = True
         """Whether some moves stay in place, so that sweeps are over-relaxed."""
+
+    @cached_property
+    def _functional(self) -> functional.FunctionalGraph:
+        return functional.FunctionalGraph(self.mdp)
 
     @cached_property
     def _costs(self) -> Costs:
@@ -381,11 +386,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         contest = self._contest
         if last is not None:
             contest.judge(last)
-        if contest.total >= self._direct_due:
-            contest.direct = self._direct_cost(policy)
-            self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
         if last is None:
+            contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
+            self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
             if name == IN_PLACE and marching.suits(self.mdp):
                 marched = self._marching_pass(
                     policy, values, last, "a direction to march in: rewards are best somewhere"
@@ -396,12 +400,14 @@ class AdaptiveEvaluation(ExactEvaluation):
             marched = self._marching_pass(policy, values, last, "a march that gets on")
             if marched is not None:
                 return marched
+            self._price_direct(policy)
             name, reason = contest.choose(self._changes(last))
         else:
             if self._components_due and contest.remaining >= COMPONENTS_SHARE * components.BACKUPS * self._costs.backup:
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
+            self._price_direct(policy)
             unsettled = self._changes(last)
             if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
@@ -524,8 +530,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         partial_span = min(last.residual.span, mdp.largest_reward) if last else mdp.largest_reward
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
+        changed = in_place.UNKNOWN if last is None else self._changes(last)
         result = in_place.iterate_in_place(
-            mdp, self._moves, values, policy, self.tolerance, partial_span, work, from_scratch=last is None
+            mdp, self._moves, values, policy, self.tolerance, partial_span, work, changed=changed
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
@@ -597,11 +604,25 @@ class AdaptiveEvaluation(ExactEvaluation):
         forecast = Forecast(cost * 1e-9, reason)
         return PolicyEvaluation(solved, policy, solver, mdp.num_states, exact=True, backups=2 * done, forecast=forecast)
 
+    def _first_direct_cost(self) -> float:
+        """Return the nanoseconds of a banded elimination of any policy, or some figure that is too dear to begin with.
+
+        The first policy may be narrower than those to come.
+        """
+        n = self.mdp.num_states
+        enough = self._contest.cheap_direct / (BAND_COST * n)
+        return banded_cost(n, *banded.widest_bandwidths(self.mdp, enough))
+
+    def _price_direct(self, policy: IntArray) -> None:
+        """Find out again what a factorisation costs, once costs have doubled since the last time."""
+        contest = self._contest
+        if contest.total >= self._direct_due:
+            contest.direct = self._direct_cost(policy)
+            self._direct_due = 2.0 * max(contest.total, LEAST_BACKUPS * self._costs.backup)
+
     def _direct_cost(self, policy: IntArray) -> float:
         """Return the nanoseconds of the cheapest factorisation; infinite where none is affordable."""
         n, contest = self.mdp.num_states, self._contest
-        if self._rounds == 1:  # the first policy may be narrower than those to come
-            return banded_cost(n, *banded.widest_bandwidths(self.mdp)) if self._in_place else math.inf
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
@@ -702,7 +723,7 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
         return math.inf
     # Of a full matrix a third of S·l·u multiplications is left: the band ends with the matrix.
     inside = 1.0 - (lower + upper) / (2.0 * n) + lower * upper / (3.0 * n * n)
-    return n * (50.0 + 6.0 * (lower + upper + 1) + 0.28 * lower * upper * inside)
+    return n * (50.0 + BAND_COST * (lower + upper + 1) + 0.28 * lower * upper * inside)
 
 
 def sparse_cost(num_states: int, width: int) -> float:
@@ -725,7 +746,9 @@ class Contest:
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
         self._costs, self._tolerance, self._num_states = costs, tolerance, mdp.num_states
-        self._cheap_direct = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
+        backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
+        self.cheap_direct = backups * costs.backup
+        """Nanoseconds up to which a factorisation is not put off."""
         self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
@@ -816,8 +839,8 @@ class Contest:
 
     def first(self, *, in_place: bool) -> tuple[str, str]:
         """Return the solver to begin with, and why."""
-        backups = self.direct / self._costs.backup
-        if backups <= self._cheap_direct and in_place:
+        if self.direct <= self.cheap_direct and in_place:
+            backups = self.direct / self._costs.backup
             self.current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
         elif in_place:
             self.current, reason = IN_PLACE, "transitions are local, or states absorb, and a factorisation is dear"

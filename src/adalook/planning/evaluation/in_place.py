@@ -68,17 +68,21 @@ FEW = 8
 VERY_FEW = 32
 """On small models, whose sweeps are cheap, a policy has as good as settled once fewer than a share 1/VERY_FEW of the
 states changed, and ever fewer."""
-NO_ACTION = -1
+WAY_BACK = 3.0
+"""Backups in place go one way once the way back moves values less than this share of what the way there does."""
+NO_ACTION, UNKNOWN = -1, -1
 WIDTHS = (3, 4, 5)
 """Row lengths for which kernels are compiled apart, with the loop over a row unrolled: it takes half the time."""
 MAX_PLACES = 2**28
 """Successors of all moves, padded, beyond which a model takes too much room: 12 bytes each."""
 FLOW_STEPS, ONE_WAY = 4, 3.0
-"""Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability."""
+"""Steps of a policy by which to tell where its moves lead: one way, if with so many times the other's probability …"""
+FIRST_FLOW_STEPS, HARDLY_ONE_WAY = 2, 2.0
+"""… unless the first steps go either way with less than so many times the other's."""
 SAMPLE = 256
 """States, at least, by which to tell whether nearly all moves of a model do, or stay in place."""
-LONG, FLOW_ROUNDS = 8.0, 4
-"""That is found out before a round of at least so many sweeps, and again after so many rounds."""
+LONG = 8.0
+"""That is found out before a round of at least so many sweeps, and again once more than a few actions have changed."""
 WINDOW, RIDGE = 6, 1e-14
 """Sweeps, or pairs of them, from which what is to come is extrapolated, and what keeps their equations regular."""
 THERE, BACK, BOTH_WAYS = 1, -1, 0
@@ -97,7 +101,7 @@ class Improved(NamedTuple):
     backups: int
     """Backups of every state, in place or not, but for the last one below."""
     unsettled: int
-    """States whose action changed in the last round."""
+    """States whose action the last backup changes."""
     last_backup: Backup
     """The backup of these values."""
 
@@ -194,7 +198,7 @@ def iterate_in_place(
     partial_span: float,
     max_work: int = MAX_WORK,
     *,
-    from_scratch: bool = True,
+    changed: int = UNKNOWN,
 ) -> Improved:
     """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
 
@@ -206,22 +210,23 @@ def iterate_in_place(
         tolerance: on the policy's loss.
         partial_span: span of the last full backup's change.
         max_work: states swept and pairs backed up after which to return.
-        from_scratch: whether the policy has not been improved before, so that it changes a lot at first.
+        changed: states whose action changed in the last round; UNKNOWN where none was made, so that many will.
     """
     values, policy = values.copy(), policy.copy()
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
     least_error = rounding_bound(mdp, 0.0)
     # A sweep that changes values by at most a third of the span leaves T_π v − v a span of at most 2γ times that.
     goal = Goal(span / 3.0, span * 0.99, least_error, rounding_bound(mdp, 1.0) - least_error)
-    if mdp.num_states >= ACTIVE_SET_STATES:
+    num_states = mdp.num_states
+    if num_states >= ACTIVE_SET_STATES:
         predecessors = mdp.predecessors
     else:
         nobody: IntArray = np.empty(0, mdp.codes.dtype)
         predecessors = Predecessors(nobody, nobody, nobody)
-    best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
+    best, action, shared = np.empty(num_states), np.empty(num_states, np.int32), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
     rounds, swept, backups, unsettled, residual = _run_rounds(
-        mdp.arrays, table, predecessors, state, partial_span, goal, max_work, from_scratch
+        mdp.arrays, table, predecessors, state, partial_span, goal, max_work, changed
     )
     last_backup = Backup(best, action, shared, Residual(*residual))
     return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
@@ -373,16 +378,16 @@ def _has_absorbing_state(codes: IntArray) -> bool:
 
 
 @compiled
-def _against_the_flow(padded: PaddedRows) -> int:
+def _against_the_flow(padded: PaddedRows) -> tuple[int, int]:
     """Return the direction of sweeps that goes against most moves of the policy, if most of them lead one way.
 
     A state is then updated after those that it leads to, and one sweep carries news along whole paths. Moves count as
-    often as they are made from a random state within a few steps.
+    often as they are made from a random state within a few steps. Returns (direction, steps that were followed).
     """
     num_states = index(len(padded.reward))
     here, there = np.ones(num_states), np.empty(num_states)
     ahead = behind = 0.0
-    for _ in range(FLOW_STEPS):
+    for step in range(1, FLOW_STEPS + 1):
         there[:] = 0.0
         ahead = behind = 0.0
         for s in range(num_states):
@@ -395,9 +400,11 @@ def _against_the_flow(padded: PaddedRows) -> int:
                 else:
                     behind += mass
         here, there = there, here
+        if step == FIRST_FLOW_STEPS and max(ahead, behind) < HARDLY_ONE_WAY * min(ahead, behind):
+            return BOTH_WAYS, step
     if ahead > ONE_WAY * behind:
-        return BACK
-    return THERE if behind > ONE_WAY * ahead else BOTH_WAYS
+        return BACK, FLOW_STEPS
+    return THERE if behind > ONE_WAY * ahead else BOTH_WAYS, FLOW_STEPS
 
 
 @compiled
@@ -461,40 +468,97 @@ def _sweep_policy(
     _expect_shared(model, v, shared, table)
     _pad_rows(table, policy, np.full_like(policy, NO_ACTION), False, padded)
     nobody = np.empty(0, model.codes.dtype)
-    active = ActiveSet(np.empty(num_states, np.bool_), nobody, nobody, nobody)
+    active = ActiveSet(np.empty(0, np.bool_), nobody, nobody, nobody)
     _sweep_until(
         padded,
         Predecessors(nobody, nobody, nobody),
         v,
         0.0,
         float(count),
-        _against_the_flow(padded),
+        _against_the_flow(padded)[0],
         active,
         0,
         np.empty((WINDOW, num_states)),
     )
 
 
-@compiled
-def _sweep_all(
-    padded: PaddedRows, v: FloatArray, target: float, forward: bool, moved: BoolArray, step: FloatArray, halfway: bool
-) -> int:
-    """Sweep T_π once in place; mark who changed by more than `target` in moved (S,) and return how many.
+@inlined
+def _swept_value(rows: PaddedRows, s: int, v: FloatArray, forward: bool) -> float:
+    """Return (T_π v)(s); the product with the value that the sweep has just written is added last.
 
-    The change is written to step (S,), or halfway there and back added to it.
+    Successors ascend, so where moves lead to near states that value stands in the first or in the middle places: all
+    else is summed up while it is on its way.
+    """
+    total: float = rows.reward[s]
+    if len(rows.places) > 3:
+        smaller, larger = _product(rows, s, 1, v), _product(rows, s, 2, v)
+        total += _product(rows, s, 0, v)
+        rest: float = _product(rows, s, 3, v)
+        if len(rows.places) > 4:
+            rest += _product(rows, s, 4, v)
+        total += rest
+    else:
+        smaller, larger = _product(rows, s, 0, v), _product(rows, s, 1, v)
+        total += _product(rows, s, 2, v)
+        if len(rows.places) == 0:
+            for k in range(3, rows.successor.shape[1]):
+                total += _product(rows, s, k, v)
+    result: float = (total + larger) + smaller if forward else (total + smaller) + larger
+    return result
+
+
+@inlined
+def _update(rows: PaddedRows, s: int, v: FloatArray, forward: bool) -> float:
+    """Set v(s) <- (T_π v)(s), in a sweep that goes forward or back, and return by how much that changes it."""
+    new = _swept_value(rows, s, v, forward)
+    change: float = new - v[s]
+    v[s] = new
+    return change
+
+
+@compiled
+def _sweep_all(padded: PaddedRows, v: FloatArray, target: float, forward: bool, step: FloatArray) -> int:
+    """Sweep T_π once in place and return how many states change by more than `target`.
+
+    The changes are added to step (S,), on the way there to zero.
     """
     num_states = index(len(v))
     last = index(num_states - index(1))
     count = 0
-    for i in range(num_states):
-        s = i if forward else last - i
-        new = _row_value(padded.reward[s], padded, s, v)
-        change = new - v[s]
-        v[s] = new
-        far = abs(change) > target
-        moved[s] = far
-        count += far
-        step[s] = step[s] + change if halfway else change
+    if forward:
+        for s in range(num_states):
+            change = _update(padded, s, v, True)
+            count += abs(change) > target
+            step[s] = change
+    else:
+        for i in range(num_states):
+            from_end = last - i
+            change = _update(padded, from_end, v, False)
+            count += abs(change) > target
+            step[from_end] += change
+    return count
+
+
+@compiled
+def _sweep_and_mark(
+    padded: PaddedRows, v: FloatArray, target: float, forward: bool, step: FloatArray, moved: BoolArray
+) -> int:
+    """Do as `_sweep_all`, and mark in moved (S,) who changes."""
+    num_states = index(len(v))
+    last = index(num_states - index(1))
+    count = 0
+    if forward:
+        for s in range(num_states):
+            step[s] = _update(padded, s, v, True)
+            moved[s] = abs(step[s]) > target
+            count += moved[s]
+    else:
+        for i in range(num_states):
+            from_end = last - i
+            change = _update(padded, from_end, v, False)
+            moved[from_end] = abs(change) > target
+            count += moved[from_end]
+            step[from_end] += change
     return count
 
 
@@ -503,16 +567,13 @@ def _sweep_some(padded: PaddedRows, v: FloatArray, target: float, front: IntArra
     """Do as `_sweep_all` for the first `size` states of `front`; lists who changed in `changed`."""
     count = 0
     for i in range(index(size)):
-        s = index(front[i])
-        new = _row_value(padded.reward[s], padded, s, v)
         changed[index(count)] = front[i]
-        count += abs(new - v[s]) > target
-        v[s] = new
+        count += abs(_update(padded, index(front[i]), v, True)) > target
     return count
 
 
 class ActiveSet(NamedTuple):
-    """Scratch arrays of sweeps that visit only the predecessors of what changed."""
+    """Scratch arrays of sweeps that visit only the predecessors of what changed; empty where none are listed."""
 
     moved: BoolArray  # (S,)
     changed: IntArray  # (S + 1,)
@@ -545,7 +606,13 @@ def _sweep_until(
     few = num_states // FEW if len(predecessors.sources) > 0 else 0
     while count > 0 and work < max_sweeps * num_states:
         if count > few:
-            count = _sweep_all(padded, v, target, forward, moved, steps[index(kept)], halfway)
+            step = steps[index(kept)]
+            if not forward and not halfway:
+                step[:] = 0.0
+            if few > 0:
+                count = _sweep_and_mark(padded, v, target, forward, step, moved)
+            else:
+                count = _sweep_all(padded, v, target, forward, step)
             work += num_states
             if 0 < count <= few:
                 _list_moved(moved, changed)
@@ -617,23 +684,27 @@ def back_up(model: ModelArrays, table: MoveTable, state: IterationState) -> tupl
 
 
 @compiled
-def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray) -> int:
+def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray, back_pays: bool) -> tuple[int, bool]:
     """Set v <- T v in place, from the last state to the first and back, and the policy with it; it wins ties.
 
-    Where hardly any action changes on the way there, there is no way back. Returns how many ways it went.
+    Where hardly any action changes on the way there, or the way back does not pay, there is none. Returns (ways that it
+    went, whether the way back still pays: it does unless it moves values by far less than the way there).
     """
     last = index(len(v) - 1)
-    changed = 0
+    changed, there, back = 0, 0.0, 0.0
     for i in range(index(len(v))):
-        back = last - i
-        v[back], action, _ = _best_move(table, v, policy[back], back)
-        changed += action != policy[back]
-        policy[back] = action
-    if VERY_FEW * changed <= len(v):
-        return 1
+        from_end = last - i
+        top, action, _ = _best_move(table, v, policy[from_end], from_end)
+        there += abs(top - v[from_end])
+        changed += action != policy[from_end]
+        v[from_end], policy[from_end] = top, action
+    if VERY_FEW * changed <= len(v) or not back_pays:
+        return 1, back_pays
     for s in range(index(len(v))):
-        v[s], policy[s], _ = _best_move(table, v, policy[s], s)
-    return 2
+        top, policy[s], _ = _best_move(table, v, policy[s], s)
+        back += abs(top - v[s])
+        v[s] = top
+    return 2, WAY_BACK * back >= there
 
 
 @compiled
@@ -645,7 +716,7 @@ def _improve_rounds(
     for done in range(rounds):
         before[:] = policy
         _expect_shared(model, v, shared, table)
-        _improve_there_and_back(table, v, policy)
+        _improve_there_and_back(table, v, policy, True)
         if count_different(before, policy) == 0:
             return done + 1
     return rounds
@@ -670,11 +741,11 @@ def _run_rounds(
     partial_span: float,
     goal: Goal,
     max_work: int,
-    settling: bool,
+    different: int,
 ) -> tuple[int, int, int, int, tuple[float, float, float, float, float]]:
-    """Improve values and policy in place, round by round; see the module. `settling`: many actions change at first.
+    """Improve values and policy in place, round by round, after one in which so many actions differed; see the module.
 
-    Returns (rounds, states swept, backups but the last, actions changed in the last round, the last backup's residual).
+    Returns (rounds, states swept, backups but the last, actions that the last one changes, its residual).
     """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
@@ -688,7 +759,7 @@ def _run_rounds(
     )
     listed = 0 if whole else num_states
     active = ActiveSet(
-        np.empty(num_states, np.bool_),
+        np.empty(listed, np.bool_),
         np.empty(listed + 1, model.codes.dtype),
         np.empty(listed, model.codes.dtype),
         np.zeros(listed, np.int32),
@@ -696,28 +767,37 @@ def _run_rounds(
     before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
     steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
-    direction, flow_due = BOTH_WAYS, 0
-    different = num_states
-    max_sweeps, target = 0.0, 0.0  # what goes on begins with a full backup
+    settling, back_pays = different == UNKNOWN, True
+    direction, different, changed = BOTH_WAYS, num_states if settling else different, num_states
+    before[:] = policy
     while True:
         if settling:
             # Before the first full backup: improve as long as many actions change, or ever fewer.
             before[:] = policy
             _expect_shared(model, v, shared, table)
-            backups += _improve_there_and_back(table, v, policy)
+            ways, back_pays = _improve_there_and_back(table, v, policy, back_pays)
+            backups += ways
             previous, different = different, count_different(before, policy)
             rounds += 1
             fading = 2 * different < previous
             settled = fading and VERY_FEW * different <= num_states and whole
             settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
             left = 0 if settled else different  # what fades so fast will be gone by the next round
-            max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
+        else:
+            if 2 * FEW * different > num_states:
+                _expect_shared(model, v, shared, table)
+                ways, back_pays = _improve_there_and_back(table, v, policy, back_pays)
+                backups += ways
+                different = count_different(before, policy)
+            left = different
+        changed += different
+        max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
         _expect_shared(model, v, shared, table)
         _pad_rows(table, policy, in_place, len(shared) > 0, padded)
-        if max_sweeps >= LONG and rounds >= flow_due:
-            direction = _against_the_flow(padded)
-            swept += FLOW_STEPS * num_states
-            flow_due = rounds + FLOW_ROUNDS
+        if max_sweeps >= LONG and FEW * changed > num_states:
+            direction, steps_followed = _against_the_flow(padded)
+            swept += steps_followed * num_states
+            changed = 0
         work, reached, mark = _sweep_until(padded, predecessors, v, target, max_sweeps, direction, active, mark, steps)
         swept += work
         if settling:
@@ -729,7 +809,7 @@ def _run_rounds(
         error = goal.least_error + goal.error_per_size * size
         good = high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error
         if good or (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
-            return rounds, swept, backups, different, residual
+            return rounds, swept, backups, count_different(action, policy), residual
         backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
@@ -738,7 +818,4 @@ def _run_rounds(
         for s in range(num_states):
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
-        if 2 * FEW * count_different(before, policy) > num_states:
-            backups += _improve_there_and_back(table, v, policy)
         different = count_different(before, policy)
-        max_sweeps, target = _next_sweeps(different, num_states, partial_span, goal.sweep_tol)

@@ -275,12 +275,12 @@ def wave(model, predecessors, limits, state, level, num_raised):
 
 
 @compiled
-def myopic_policy(model, policy):
+def myopic_policy(rewards, codes, policy):
     """Write the offered action with the best immediate reward, the first one on ties."""
-    for s in range(index(model.codes.shape[0])):
+    for s in range(index(codes.shape[0])):
         best, top = -np.inf, 0
-        for a in range(model.codes.shape[1]):
-            reward = model.rewards[s, index(a)] if model.codes[s, index(a)] != NOT_OFFERED else -np.inf
+        for a in range(codes.shape[1]):
+            reward = rewards[s, index(a)] if codes[s, index(a)] != NOT_OFFERED else -np.inf
             top = a if reward > best else top
             best = reward if reward > best else best
         policy[s] = top

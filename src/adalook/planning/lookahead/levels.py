@@ -17,6 +17,7 @@ is T^k v whole, with neither tolerance nor policy to keep.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 60_000
 """No lookahead goes deeper: depths are kept in 16 bits."""
 UNLIMITED = 2**62
+NOBODY: IntArray = np.empty(0, np.int32)
 
 
 class Residual(NamedTuple):
@@ -116,9 +118,12 @@ def _roots_of(depth: IntArray) -> tuple[LookaheadRoots, ...]:
     return (LookaheadRoots(1), *(LookaheadRoots(h, np.flatnonzero(depth == h)) for h in depths if h > 1))
 
 
-def _same_everywhere(depth: int, num_states: int) -> IntArray:
-    """Return (S,) the same depth everywhere, without the memory for it."""
-    return np.ndarray(num_states, np.uint16, np.array([depth], np.uint16), strides=(0,))
+@lru_cache
+def _search_everywhere(depth: int, num_states: int) -> Searched:
+    """Return the search of every state to one depth, without memory per state; nobody can write to it."""
+    per_state: IntArray = np.ndarray(num_states, np.uint16, np.array([depth], np.uint16), strides=(0,))
+    per_state.flags.writeable = False
+    return Searched(per_state, depth, float(depth), (LookaheadRoots(depth),))
 
 
 class LookaheadLevels:
@@ -156,9 +161,10 @@ class LookaheadLevels:
         self.switched = 0
         """States with a better action than the policy's; only where values are exact."""
         self._shared = first.shared
-        self._raised: IntArray = np.empty(mdp.num_states if exact else 0, mdp.codes.dtype)
+        self._raised: IntArray = NOBODY
         self._num_raised = 0
         if exact:
+            self._raised = np.empty(mdp.num_states, mdp.codes.dtype)
             self.switched, self._num_raised = kernels.keep_gains(
                 values, policy, switch_tol, self.raise_tol, self.values, self.actions, self._raised
             )
@@ -179,16 +185,17 @@ class LookaheadLevels:
     def depth(self) -> IntArray:
         """(S,) how deep each state looked: to the last level, or the last one of a wave that raised its value."""
         if self._depth is None:
-            return _same_everywhere(self.level, self.mdp.num_states)
+            return _search_everywhere(self.level, self.mdp.num_states).depth
         return self._depth
 
     @property
     def searched(self) -> Searched:
         """The work that was done so far."""
-        roots, pairs = (LookaheadRoots(self._searched_levels),), self.wave_pairs + self._deepened_pairs
+        pairs = self.wave_pairs + self._deepened_pairs
         if self._depth is None or self.level == 1:
-            depth = _same_everywhere(self.level, self.mdp.num_states)
-            return Searched(depth, self.level, float(self.level), roots, pairs)
+            searched = _search_everywhere(self.level, self.mdp.num_states)
+            return searched._replace(backed_up=pairs) if pairs else searched
+        roots = (LookaheadRoots(self._searched_levels),)
         return Searched(self._depth, int(self._depth.max()), float(self._depth.mean()), roots, pairs)
 
     @property

@@ -1,13 +1,14 @@
 """Claims about learning: the paper's section "QL-DQN and Atari Experiments" with figures 6 and 7, and ours.
 
-Verdicts are given for each learning experiment. A game counts once every agent that is compared has `SEEDS` runs in it,
-and nothing is said before all games of the plan count: what is missing is named instead.
+Verdicts are given for each learning experiment. A game counts once every agent that is compared has `SEEDS` runs in it.
+While some games of the plan do not, a claim that holds in the others holds in part, and those are named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,8 +44,24 @@ def _fixed_depths(data: LearningData) -> list[str]:
     return sorted(fixed, key=lambda name: fixed[name] or 0)
 
 
-def _games(data: LearningData, agents: Iterable[str], among: Sequence[str] | None = None) -> list[str]:
-    """Return the games of the plan in which these agents were to be compared, if all of them have runs enough.
+class ComparedGames(NamedTuple):
+    """The games of the plan in which agents are compared."""
+
+    counted: list[str]
+    """Those in which each agent has runs enough."""
+    left_out: list[str]
+    """Those in which some have not."""
+
+    def qualify(self, grade: Grade, numbers: str) -> Finding:
+        """Return a finding on the games that count: where others are left out, what holds does so in part."""
+        if not self.left_out:
+            return grade, numbers
+        verdict = Verdict.IN_PART if grade.verdict is Verdict.HOLDS else grade.verdict
+        return grade._replace(verdict=verdict), f"{numbers}; too few seeds so far in {', '.join(self.left_out)}"
+
+
+def _games(data: LearningData, agents: Iterable[str], among: Sequence[str] | None = None) -> ComparedGames:
+    """Return the games of the plan in which these agents were to be compared, at least one of which counts.
 
     Args:
         data: of the experiment.
@@ -52,7 +69,7 @@ def _games(data: LearningData, agents: Iterable[str], among: Sequence[str] | Non
         among: the games that the question is about; None: all.
 
     Raises:
-        NotEnoughRuns: there are no such games, or runs are missing.
+        NotEnoughRuns: there are no such games, or runs are missing in each of them.
     """
     agents = list(agents)
     planned = {tuple(name.split("--")[:2]) for name in data.planned}
@@ -60,16 +77,17 @@ def _games(data: LearningData, agents: Iterable[str], among: Sequence[str] | Non
     games = [game for game in wanted if all((game, agent) in planned for agent in agents)]
     if len(agents) < 2 or not games:
         raise NotEnoughRuns("no such runs")
-    few = [
-        f"{game} {agent} ({count})"
+    few = {
+        f"{game} {agent} ({count})": game
         for game in games
         for agent in agents
         if (count := len(data.scores(game, agent))) < SEEDS
-    ]
-    if few:
-        named = ", ".join(few[:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
+    }
+    left_out = set(few.values())
+    if left_out == set(games):
+        named = ", ".join([*few][:4]) + (f" and {len(few) - 4} more" if len(few) > 4 else "")
         raise NotEnoughRuns(f"fewer than {SEEDS} seeds of {named}")
-    return games
+    return ComparedGames([game for game in games if game not in left_out], [g for g in games if g in left_out])
 
 
 def _in_each(experiments: LearningExperiments, check: Callable[[LearningData], Finding]) -> list[ConventionVerdict]:
@@ -94,13 +112,14 @@ def _each_game(agent: str) -> Callable[[LearningExperiments], list[ConventionVer
     def check(data: LearningData) -> Finding:
         fixed = _fixed_depths(data)
         passed, parts = [], []
-        for game in _games(data, [agent, *fixed]):
+        games = _games(data, [agent, *fixed])
+        for game in games.counted:
             mean = data.scores(game, agent).mean()
             best = max(fixed, key=lambda name: data.scores(game, name).mean())
             passed.append(bool(mean >= data.scores(game, best).mean()))
             other = f"{data.scores(game, best).mean():.4g} ({data.styles[best].title})"
             parts.append(f"{game} {mean:.4g} against {other}")
-        return verdicts.grade(passed), "; ".join(parts)
+        return games.qualify(verdicts.grade(passed), "; ".join(parts))
 
     return lambda experiments: _in_each(experiments, check)
 
@@ -113,11 +132,11 @@ def _together(agent: str) -> Callable[[LearningExperiments], list[ConventionVerd
 def _iqm_against_best_depth(data: LearningData, agent: str) -> Finding:
     fixed = _fixed_depths(data)
     games = _games(data, [agent, *fixed])
-    strata = {name: _normalised(data, games, name) for name in (agent, *fixed)}
+    strata = {name: _normalised(data, games.counted, name) for name in (agent, *fixed)}
     best = max(fixed, key=lambda name: statistics.stratified(strata[name]).value)
     gap = statistics.stratified_difference(strata[agent], strata[best])
     titles = f"{data.styles[agent].title} less {data.styles[best].title}"
-    return _at_least(gap), f"{titles}: {gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]"
+    return games.qualify(_at_least(gap), f"{titles}: {gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]")
 
 
 def _normalised(data: LearningData, games: Sequence[str], agent: str) -> list[FloatArray]:
@@ -182,12 +201,13 @@ def _deeper_by_steps(experiments: LearningExperiments) -> list[ConventionVerdict
     def check(data: LearningData) -> Finding:
         fixed = _fixed_depths(data)
         passed, parts = [], []
-        for game in _games(data, fixed):
+        games = _games(data, fixed)
+        for game in games.counted:
             steps, scores = _scores_at_equal_steps(data, game, fixed)
             passed += [bool(deeper >= score) for score, deeper in pairwise(scores)]
             parts.append(f"{game} {', '.join(f'{score:.3g}' for score in scores)} after {steps:,.0f} steps")
         depths = f"{data.styles[fixed[0]].title} to {data.styles[fixed[-1]].title}"
-        return verdicts.grade(passed), f"{depths}: {'; '.join(parts)}"
+        return games.qualify(verdicts.grade(passed), f"{depths}: {'; '.join(parts)}")
 
     return _in_each(experiments, check)
 
@@ -231,9 +251,11 @@ def _one_head(experiments: LearningExperiments) -> list[ConventionVerdict]:
     """Test whether QL-DQN with one head for all depths ends no better than random play."""
 
     def check(data: LearningData) -> Finding:
-        passed, parts = [], []
+        passed, parts, left_out = list[bool](), list[str](), list[str]()
         for agent in _adaptive_agents(data, _has_one_head):
-            for game in _games(data, [agent, BASELINE]):
+            games = _games(data, [agent, BASELINE])
+            left_out += [game for game in games.left_out if game not in left_out]
+            for game in games.counted:
                 random, mean = data.random_score(game), data.scores(game, agent).mean()
                 if random is None:
                     raise NotEnoughRuns(f"no random play of {game}")
@@ -241,7 +263,7 @@ def _one_head(experiments: LearningExperiments) -> list[ConventionVerdict]:
                 parts.append(f"{data.styles[agent].title}, {game} {mean:.4g} against {random:.3g}")
         if not passed:
             raise NotEnoughRuns("no such runs")
-        return verdicts.grade(passed), "; ".join(parts)
+        return ComparedGames([], left_out).qualify(verdicts.grade(passed), "; ".join(parts))
 
     return _in_each(experiments, check)
 

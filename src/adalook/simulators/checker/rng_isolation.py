@@ -8,15 +8,7 @@ import numpy as np
 
 from adalook.simulators.base import Simulator, State
 from adalook.simulators.checker.object_graph import generator_states, moved
-from adalook.simulators.checker.rollouts import (
-    Probe,
-    Rollout,
-    difference,
-    fail_if,
-    packed,
-    random_actions,
-    rollout,
-)
+from adalook.simulators.checker.rollouts import Probe, Rollout, difference, fail_if, packed, random_actions, rollout
 
 _SEEDS = 8
 _DRAWS = 200

@@ -28,13 +28,13 @@ REFINEMENTS = 2
 
 def bandwidths(rows: PolicyRows) -> tuple[int, int]:
     """Return how far a policy's moves lead to smaller and to larger numbers of states."""
-    lower, upper = _bandwidths(rows.code.reshape(-1, 1), rows.indptr, rows.indices)
+    lower, upper = _bandwidths(rows.code.reshape(-1, 1), rows.indptr, rows.indices, len(rows.code) * 2.0)
     return lower, upper
 
 
-def widest_bandwidths(mdp: MDP) -> tuple[int, int]:
-    """Return the same over all moves of a model: no policy has a wider band."""
-    lower, upper = _bandwidths(mdp.codes, mdp.rows.indptr, mdp.rows.indices)
+def widest_bandwidths(mdp: MDP, enough: float) -> tuple[int, int]:
+    """Return the same over all moves of a model, as no policy has a wider band; or two that sum to more than enough."""
+    lower, upper = _bandwidths(mdp.codes, mdp.rows.indptr, mdp.rows.indices, enough)
     return lower, upper
 
 
@@ -56,10 +56,15 @@ def solve_banded(rows: PolicyRows, lower: int, upper: int) -> FloatArray:
 
 
 @compiled
-def _bandwidths(codes: IntArray, indptr: IntArray, indices: IntArray) -> tuple[int, int]:
-    """Return the largest s − s' and s' − s over all moves s -> s' of codes (S, A); successors ascend within a row."""
+def _bandwidths(codes: IntArray, indptr: IntArray, indices: IntArray, enough: float) -> tuple[int, int]:
+    """Return the largest s − s' and s' − s over all moves s -> s' of codes (S, A); successors ascend within a row.
+
+    States are looked at one after the other until the two sum to more than `enough`.
+    """
     lower = upper = 0
     for s in range(codes.shape[0]):
+        if lower + upper > enough:
+            break
         for a in range(index(codes.shape[1])):
             code = codes[s, a]
             if is_deterministic(code):
