@@ -81,6 +81,9 @@ DIRECT_PASSES = 5
 """Exact evaluations that are expected at first, of policies improved in place before each."""
 MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
+CORE_COST, SAVED_BACKUPS = 1.5e5, 10.0
+"""Nanoseconds, at least, to make a model of the core of an acyclic one and to solve it, and backups of the other states
+that this saves: of smaller models the core is not solved apart."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 100.0, 2e4
@@ -356,6 +359,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         if peeled is None:
             return None
         n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)
+        saved = SAVED_BACKUPS * self._costs.backup * len(peeled.order) / n
+        if len(peeled.core) and saved < CORE_COST and self._solver is None:
+            return None
         if len(peeled.core):
             core = acyclic.core_model(self.mdp, peeled.core)
             values[peeled.core], policy[peeled.core] = _solve_core(core, policy[peeled.core], 0.1 * self.tolerance)
