@@ -566,8 +566,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
             order = max(ORDER_LEAST, ORDER_COST * n)
-            if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
-                return banded_too  # finding an order for a sparse factorisation would cost as much
+            enough = max(2.0 * order, SWITCH_FACTOR * sparse_cost(n, 1))
+            if banded_too <= order or contest.total <= order or contest.remaining <= enough:
+                return banded_too  # finding an order would cost as much, or the best one would not be worth it
             self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 
