@@ -1,5 +1,7 @@
 """What a Solution offers beside its numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,12 @@ def test_values_that_lie_close_together_can_be_told_apart():
     sol = al.solve(al.MDP([[1.0], [1.5]], [[1], [0]], 0.9999999))
     low, high = (line.split()[-1] for line in str(sol).splitlines()[-2:])
     assert low != high
+
+
+def test_every_field_of_a_solution_and_of_its_passes_is_set():
+    """They are filled all at once, so that no constructor would miss a field."""
+    sol = al.solve(al.zoo.garnet(50, 3, 4, seed=0), tolerance=1e-6)
+    for record in (sol, *sol.trace):
+        assert set(vars(record)) == {field.name for field in dataclasses.fields(record)}
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            record.seconds = 0.0

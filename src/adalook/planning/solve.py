@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from adalook.planning.precision.refinement import RefinedPass, Refinement
 
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
+IterationOrSolution = TypeVar("IterationOrSolution", Iteration, Solution)
 
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_METHOD = Auto()
@@ -415,7 +416,8 @@ class _Loop:
         """Add a pass to the trace, with its states as long as there is room for them."""
         mdp, n = self.mdp, self.mdp.num_states
         backed_up = searched.backed_up + evaluation.backups * mdp.num_pairs
-        iteration = Iteration(
+        iteration = _filled(
+            Iteration,
             evaluation=evaluation.solver,
             exact=evaluation.exact,
             sweeps=evaluation.swept / n,
@@ -480,7 +482,8 @@ class _Loop:
             values = values + 0.5 * (certificate.low + certificate.high)
         self.certificate_seconds += perf_counter() - began
         self.answer.values = values
-        return Solution(
+        return _filled(
+            Solution,
             mdp=self.mdp,
             method=self.method.name,
             values=published(values),
@@ -496,6 +499,13 @@ class _Loop:
             seconds=self.seconds,
             certificate_seconds=self.certificate_seconds,
         )
+
+
+def _filled(kind: type[IterationOrSolution], /, **fields: Any) -> IterationOrSolution:
+    """Return a frozen dataclass of which every field is given, set all at once: one by one takes four times as long."""
+    record = kind.__new__(kind)
+    record.__dict__.update(fields)
+    return record
 
 
 def _ending(status: Status, loss: float, tolerance: float) -> str:

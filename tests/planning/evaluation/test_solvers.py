@@ -45,6 +45,32 @@ def test_actions_that_cannot_be_the_best_are_not_looked_at():
     np.testing.assert_allclose(again.values, first.values + 4.5, atol=1e-12)
 
 
+def test_a_band_is_looked_at_until_it_is_too_wide():
+    mdp = al.zoo.gridworld(20, 20, seed=0)
+    whole = banded.widest_bandwidths(mdp, np.inf)
+    assert max(whole) >= 20
+    assert 3 < sum(banded.widest_bandwidths(mdp, 3.0)) <= sum(whole)
+
+
+def test_the_core_of_a_small_model_is_not_solved_apart():
+    """Two states on a cycle that 40 others lead to: making a model of them takes longer than sweeping all."""
+    ahead = np.minimum(np.arange(42)[:, None] + [1, 2], 41)
+    ahead[40:] = [[41, 40], [40, 41]]
+    stochastic = np.zeros((42, 2, 42))
+    for a in range(2):
+        stochastic[np.arange(42), a, ahead[:, a]] += 0.5
+        stochastic[np.arange(42), a, np.minimum(ahead[:, 0] + 3 * (ahead[:, 0] < 39), 41)] += 0.5
+    mdp = al.MDP(np.random.default_rng(0).standard_normal((42, 2)), stochastic, 0.95)
+    peeled = acyclic.peel(mdp)
+    assert peeled is not None
+    assert len(peeled.core)
+    sol = al.solve(mdp, tolerance=1e-8)
+    assert acyclic.NAME not in sol.solvers
+    forced = al.solve(mdp, al.Auto(acyclic.NAME), tolerance=1e-8)
+    assert forced.solvers[0] == acyclic.NAME
+    np.testing.assert_allclose(sol.values, forced.values, atol=2e-8)
+
+
 def test_layers_are_solved_by_one_backward_pass():
     mdp = al.zoo.layered(layers=30, width=40, seed=2)
     sol = al.solve(mdp, tolerance=1e-6)

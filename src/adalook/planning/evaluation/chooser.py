@@ -83,6 +83,9 @@ DIRECT_PASSES = 5
 """Exact evaluations that are expected at first, of policies improved in place before each."""
 MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
+CORE_COST, SAVED_BACKUPS = 1.5e5, 10.0
+"""Nanoseconds, at least, to make a model of the core of an acyclic one and to solve it, and backups of the other states
+that this saves: of smaller models the core is not solved apart."""
 CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 100.0, 2e4
@@ -373,6 +376,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         if peeled is None:
             return None
         n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)
+        saved = SAVED_BACKUPS * self._costs.backup * len(peeled.order) / n
+        if len(peeled.core) and saved < CORE_COST and self._solver is None:
+            return None
         if len(peeled.core):
             core = acyclic.core_model(self.mdp, peeled.core)
             values[peeled.core], policy[peeled.core] = _solve_core(core, policy[peeled.core], 0.1 * self.tolerance)
@@ -421,26 +427,41 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _compare_sweeps(self, policy: IntArray, values: FloatArray) -> FloatArray:
         """Sweep the policy both at once and in place, tell the contest how each gets on, and return the better values.
 
-        What counts is the span of T_π v − v: in place that of all sweeps, as it is extrapolated at the end, or of a
-        second time where models are not local and the first sweeps remove what all sweeps do. Sweeps at
-        once that get on and are about to end are not compared: writing the table of the moves costs two backups.
+        What counts is the span of T_π v − v. The solver at work sweeps first; where it gets on and is about to end,
+        the other one is not tried: sweeps in place need the table of the moves, which costs two backups.
         """
         rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
-        swept, jacobi = self._try_sweeps(rows, values)
-        cost = swept.sweeps * costs.sweep
-        if contest.current == SWEEPS and jacobi < CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions):
-            contest.compared(jacobi * costs.sweep, math.inf, cost)
-            return swept.values
-        begun = values
-        if not contest.local:
+        soon = CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions)
+        if contest.current == SWEEPS:
+            swept, jacobi = self._try_sweeps(rows, values)
+            if jacobi < soon:
+                contest.compared(jacobi * costs.sweep, math.inf, swept.sweeps * costs.sweep)
+                return swept.values
+            in_place_too, gauss_seidel = self._try_in_place(rows, policy, values)
+        else:
+            in_place_too, gauss_seidel = self._try_in_place(rows, policy, values)
+            if gauss_seidel < soon:
+                contest.compared(math.inf, gauss_seidel * costs.sweep, in_place_too.sweeps * costs.sweep)
+                return in_place_too.values
+            swept, jacobi = self._try_sweeps(rows, values)
+        cost = (swept.sweeps + in_place_too.sweeps) * costs.sweep
+        contest.compared(jacobi * costs.sweep, gauss_seidel * costs.sweep, cost)
+        return swept.values if jacobi < gauss_seidel else in_place_too.values
+
+    def _try_in_place(self, rows: PolicyRows, policy: IntArray, values: FloatArray) -> tuple[Swept, float]:
+        """Sweep in place as often as is compared, and return how many sweeps seem to be left.
+
+        They are judged by all of them, as what is to come is extrapolated at the end; where models are not local, by
+        a second time, as the first sweeps remove what all sweeps do.
+        """
+        begun, made = values, COMPARED_SWEEPS + 2
+        if not self._contest.local:
             begun = in_place.sweep_in_place(self.mdp, self._moves, policy, values, COMPARED_SWEEPS)
+            made += COMPARED_SWEEPS
         ended = in_place.sweep_in_place(self.mdp, self._moves, policy, begun, COMPARED_SWEEPS)
         before, after = (sweep(rows, each, 1, -1.0, self._entries).span for each in (begun, ended))
-        span_tol = self._span_for(self.tolerance)
-        gauss_seidel = _sweeps_left(after, span_tol, _rate(before, after, COMPARED_SWEEPS))
-        cost += 2 * (COMPARED_SWEEPS + 1) * costs.sweep
-        contest.compared(jacobi * costs.sweep, gauss_seidel * costs.sweep, cost)
-        return swept.values if jacobi < gauss_seidel else ended
+        rate = _rate(before, after, COMPARED_SWEEPS)
+        return Swept(ended, made, after, rate), _sweeps_left(after, self._span_for(self.tolerance), rate)
 
     def _try_sweeps(self, rows: PolicyRows, values: FloatArray) -> tuple[Swept, float]:
         """Sweep at once as often as is compared, and return how many sweeps seem to be left.
@@ -479,7 +500,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             (mdp.largest_reward, UNKNOWN) if last is None else (last.residual.span, self._changes(last))
         )
         swept, backups, looked_at, last_backup = 0.0, 0, 0.0, None
-        if self._in_one_loop and not (self._stays and len(self._relaxation(PolicyRows.of(mdp, policy)))):
+        if self._in_one_loop:
             made = self._sweep_rounds(policy, values, partial_span, changed, work)
             swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
             self._sweeps += made.sweeps
@@ -627,8 +648,9 @@ class AdaptiveEvaluation(ExactEvaluation):
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
             order = max(ORDER_LEAST, ORDER_COST * n)
-            if banded_too <= order or contest.total <= order or contest.remaining <= 2.0 * order:
-                return banded_too  # finding an order for a sparse factorisation would cost as much
+            enough = max(2.0 * order, SWITCH_FACTOR * sparse_cost(n, 1))
+            if banded_too <= order or contest.total <= order or contest.remaining <= enough:
+                return banded_too  # finding an order would cost as much, or the best one would not be worth it
             self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 

@@ -2,12 +2,12 @@
 
 On a grid with slippery moves every policy needs a linear solve, and near the start none is worth it. A round is then
 
-    improve in place, there and back  ->  sweep T_π in place, only where values still move
+    improve in place, there and back where that pays  ->  sweep T_π in place, only where values still move
 
 as in modified policy iteration, with sweeps that grow as fewer actions change. In place, one sweep carries news across
 the whole grid in the direction of the sweep; there and back covers both. At first, rounds go on as long as many actions
-change or ever fewer; from then on a full backup T v between rounds tells how far there is to go, and shifts the values
-by a constant where all of them move one way. A policy that has settled is evaluated to the end.
+change or, on large models, ever fewer; from then on a full backup T v between rounds tells how far there is to go, and
+shifts the values by a constant where all of them move one way. A policy that has settled is evaluated to the end.
 What sweeps leave for later goes slowly and in few directions: every few of them it is extrapolated from their changes.
 Random graphs, where news travels everywhere in a few steps anyway, are left to plain sweeps with a constant shift.
 
@@ -772,7 +772,7 @@ def _run_rounds(
     before[:] = policy
     while True:
         if settling:
-            # Before the first full backup: improve as long as many actions change, or ever fewer.
+            # Before the first full backup: improve as long as many actions change or, on large models, ever fewer.
             before[:] = policy
             _expect_shared(model, v, shared, table)
             ways, back_pays = _improve_there_and_back(table, v, policy, back_pays)
@@ -781,7 +781,8 @@ def _run_rounds(
             rounds += 1
             fading = 2 * different < previous
             settled = fading and VERY_FEW * different <= num_states and whole
-            settling = rounds < MAX_FIRST_ROUNDS and not settled and (fading or FEW * different > num_states)
+            many = FEW * different > num_states or (fading and not whole)
+            settling = rounds < MAX_FIRST_ROUNDS and many and not settled
             left = 0 if settled else different  # what fades so fast will be gone by the next round
         else:
             if 2 * FEW * different > num_states:
