@@ -574,7 +574,7 @@ class AdaptiveEvaluation(ExactEvaluation):
     ) -> PolicyEvaluation | None:
         """Begin a march from below, unless values are given, or go on with it; None where there is none.
 
-        One whose windows do not settle has cost the work of some fifteen backups at most, and is not booked.
+        One whose windows do not settle has cost the work of some twenty backups, and is neither booked nor told of.
         """
         if last is None and not values.any():
             order = marching.order_of(self.mdp)
