@@ -303,6 +303,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         """Whether it is not known yet if a model falls into components."""
         self._march: marching.March | None = None
         """The march that goes on in the next pass."""
+        self._given_up = ""
+        """What was begun since the last pass and came to nothing, for the trace."""
         if solver == aggregation.NAME:
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
@@ -418,6 +420,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
                 values = self._compare_sweeps(policy, values)
             name, reason = contest.choose(unsettled)
+        reason, self._given_up = self._given_up + reason, ""
         if name == DIRECT:
             return self._direct_pass(policy, values, reason)
         if name == IN_PLACE:
@@ -574,7 +577,7 @@ class AdaptiveEvaluation(ExactEvaluation):
     ) -> PolicyEvaluation | None:
         """Begin a march from below, unless values are given, or go on with it; None where there is none.
 
-        One whose windows do not settle has cost the work of some twenty backups, and is neither booked nor told of.
+        One whose windows do not settle has cost the work of some twenty backups, which are not booked.
         """
         if last is None and not values.any():
             order = marching.order_of(self.mdp)
@@ -585,6 +588,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if result is None or not result.goes_on:
             self._march = None
         if result is None:
+            self._given_up = f"{marching.NAME} was given up; "
             return None
         return self._marched(result, marching.NAME, marching.PREPARATION if last is None else 0, reason)
 
@@ -596,6 +600,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             return None
         result = components.ComponentSolver(self.mdp, found, self.tolerance).run(policy, values)
         if result is None:
+            self._given_up = f"{components.NAME} were given up; "
             return None
         return self._marched(result, components.NAME, components.BACKUPS, reason)
 
