@@ -411,7 +411,8 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._price_direct(policy)
             name, reason = contest.choose(self._changes(last))
         else:
-            if self._components_due and contest.remaining >= COMPONENTS_SHARE * components.BACKUPS * self._costs.backup:
+            finding = components.cost_in_backups(self.mdp) * self._costs.backup
+            if self._components_due and contest.remaining >= COMPONENTS_SHARE * finding:
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
@@ -602,7 +603,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if result is None:
             self._given_up = f"{components.NAME} were given up; "
             return None
-        return self._marched(result, components.NAME, components.BACKUPS, reason)
+        return self._marched(result, components.NAME, components.cost_in_backups(self.mdp), reason)
 
     def _marched(self, result: marching.Marched, name: str, prepared: int, reason: str) -> PolicyEvaluation:
         """Book a march, or a solve component by component, and return what it found."""

@@ -44,8 +44,9 @@ LEAST_STATES = 1_000
 """Smaller models are solved before components are found."""
 LARGEST_SHARE = 0.5
 """Where one component holds more than this share of the states, the others are no help."""
-BACKUPS = 10
-"""Backups that finding components costs as much as, about: 3 to 17 ns a stored probability."""
+BACKUPS, FAR_BACKUPS, NEAR_ENTRIES = 10, 25, 2**18
+"""Backups that finding components costs as much as, about, and that of models too large for the caches, which are gone
+through in no order: 2 to 10 ns, and 10 to 32 ns, a move and a stored probability."""
 FEW_UNSOLVED, MOST_UNSOLVED = 2, 4
 """The solver gives up when so many components are not solved, and more than a share 1/MOST_UNSOLVED of those tried."""
 PATIENCE = 8
@@ -65,6 +66,11 @@ class Components(NamedTuple):
     """States of the largest group."""
     lowest: float
     """What no state's optimal value is below."""
+
+
+def cost_in_backups(mdp: MDP) -> int:
+    """Return how many backups of all states take as long as finding the components of a model."""
+    return BACKUPS if mdp.num_pairs + len(mdp.rows.indices) <= NEAR_ENTRIES else FAR_BACKUPS
 
 
 def find(mdp: MDP, largest_share: float = LARGEST_SHARE) -> Components | None:
