@@ -231,7 +231,7 @@ def test_report_of_a_folder_of_results_reports_all_of_them(
     assert f"{tmp_path / 'second'} holds the same experiment" in capsys.readouterr().err
     (tmp_path / "second").unlink()
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
-    assert "| MinAtar | holds in part |" in (tmp_path / "out" / "claims.md").read_text(), "claims about learning are rows, too"
+    assert "| MinAtar | holds in part |" in (tmp_path / "out" / "claims.md").read_text(), "learning has rows, too"
 
 
 def test_report_of_a_wrong_directory_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
