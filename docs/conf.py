@@ -19,6 +19,7 @@ include_patterns = [
     "docs/tutorials/*.md",
     "results/*.md",
     "results/*/*.md",
+    "results/other-games/*/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
