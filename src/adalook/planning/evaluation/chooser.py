@@ -888,7 +888,8 @@ class Contest:
             self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
         rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
-        if SWITCH_FACTOR * then < now and self.spent[current] >= FAIR_SHARE * then:
+        lost = now == math.inf and rival in self._pace  # it gets nowhere, where the other one did
+        if SWITCH_FACTOR * then < now and (lost or self.spent[current] >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
