@@ -42,6 +42,8 @@ RELAXED_SWEEPS = 6
 SWEEPS_GROWTH = 4
 """A policy is swept at most so many times as often as all before it, or once per action: one that a first backup does
 not change has not settled, news has not come far."""
+COPIED_ROW_LENGTH = 64
+"""Successors of a row, on average, up to which rows are worth copying next to each other."""
 LEAST_RELAXATION, SAMPLE = 0.25, 256
 """Mean of ω − 1 below which over-relaxing is not worth it, and of how many states it is estimated first."""
 
@@ -65,8 +67,13 @@ class PolicyRows(NamedTuple):
         return cls(reward, code, *mdp.rows, mdp.discount)
 
     def side_by_side(self) -> PolicyRows:
-        """Return the same with rows next to each other in memory: pays where sweeps read more than a cache holds."""
+        """Return the same with rows next to each other in memory: pays where sweeps read more than a cache holds.
+
+        Rows that are long stay where they are: a processor reads ahead within each, and copies take as long as sweeps.
+        """
         shared, n = self.num_shared, len(self.code)
+        if len(self.indices) > COPIED_ROW_LENGTH * (len(self.indptr) - 1):
+            return self
         indptr = np.zeros(shared + n + 1, self.indptr.dtype)
         indptr[: shared + 1] = self.indptr[: shared + 1]
         _row_lengths(self, indptr[shared + 1 :])
