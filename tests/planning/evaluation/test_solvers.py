@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.planning.evaluation import acyclic, aggregation, elimination, functional, in_place, sweeps
+from adalook.planning.evaluation import (
+    acyclic,
+    aggregation,
+    elimination,
+    extrapolation,
+    functional,
+    in_place,
+    sweeps,
+)
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu
@@ -144,32 +152,51 @@ def test_a_correction_removes_the_average_change_of_every_group():
     mdp = closed_classes(num_classes=3)
     policy = np.zeros(mdp.num_states, np.int32)
     rows = PolicyRows.of(mdp, policy)
-    swept = sweeps.sweep(rows, np.zeros(mdp.num_states), 60, 0.0, 1_000).values
-    corrected = aggregation.correct(rows, swept, sweeps.NO_RELAXATION)
+    swept = sweeps.sweep(rows, np.zeros(mdp.num_states), 60, 0.0, 1_000, extrapolating=False).values
+    corrected = aggregation.correct(rows, swept)
     np.testing.assert_allclose(corrected, naive_values(mdp, policy), rtol=1e-6)
     assert abs(swept - corrected).max() > 1_000.0
-    assert (aggregation.correct(rows, corrected, sweeps.NO_RELAXATION) - corrected).max() < 1e-6
+    assert (aggregation.correct(rows, corrected) - corrected).max() < 1e-6
 
 
-def test_moves_that_stay_in_place_are_solved_for():
-    """With 95 of 100 moves staying, plain sweeps take 20 steps for what one over-relaxed sweep does."""
+def test_sweeps_are_extrapolated_where_they_are_slow():
+    """With 95 of 100 moves staying in place sweeps are slow, in few directions: the same values in a tenth of them."""
     mdp = closed_classes(num_classes=1, size=300, discount=0.999, stay=0.95)
     rows = PolicyRows.of(mdp, np.zeros(300, np.int32))
-    relax = sweeps.relaxation(rows)
-    assert np.median(relax) == pytest.approx(0.9 / (1.0 - 0.999 * 0.95))
-    plain = sweeps.sweep(rows, np.zeros(300), 10_000, 1e-9, 1_000)
-    relaxed = sweeps.sweep_relaxed(rows, np.zeros(300), 10_000, 1e-9, 1_000, relax)
-    assert 5 * relaxed.sweeps < plain.sweeps
-    np.testing.assert_allclose(relaxed.values, plain.values, atol=1e-4)
-    assert len(sweeps.relaxation(PolicyRows.of(al.zoo.garnet(300, 3, 4), np.zeros(300, np.int32)))) == 0
+    plain = sweeps.sweep(rows, np.zeros(300), 10_000, 1e-9, 1_000, extrapolating=False)
+    swept = sweeps.sweep(rows, np.zeros(300), 10_000, 1e-9, 1_000)
+    assert 5 * swept.sweeps < plain.sweeps
+    assert swept.rate < 0.9 < plain.rate
+    np.testing.assert_allclose(swept.values, plain.values, atol=1e-4)
 
 
-def test_over_relaxed_sweeps_do_not_diverge_on_several_closed_classes():
-    """A shift is by what all changes have in common: the middle of changes of both signs would throw values about."""
+def test_threads_sweep_as_one_does():
+    mdp = closed_classes(num_classes=1, size=300, discount=0.999, stay=0.95)
+    rows = PolicyRows.of(mdp, np.zeros(300, np.int32))
+    one, many = (sweeps.sweep(rows, np.zeros(300), 200, 1e-9, entries) for entries in (1_000, 10**9))
+    assert one.sweeps == many.sweeps
+    assert one.rate == many.rate
+    np.testing.assert_array_equal(one.values, many.values)
+
+
+def test_extrapolations_that_make_things_worse_are_taken_back():
+    """Several closed classes: the changes keep both signs, and one combination of iterates does not suit them all."""
     mdp = al.MDP([[1.0], [-1.0], [0.0]], [[[1.0, 0.0, 0.0]], [[0.0, 0.9, 0.1]], [[0.4, 0.2, 0.4]]], 0.999)
     rows = PolicyRows.of(mdp, np.zeros(3, np.int32))
-    swept = sweeps.sweep_relaxed(rows, np.zeros(3), 5_000, 1e-9, 10, sweeps.relaxation(rows))
+    swept = sweeps.sweep(rows, np.zeros(3), 5_000, 1e-9, 10)
     np.testing.assert_allclose(swept.values, naive_values(mdp, np.zeros(3, int)), rtol=1e-6)
+    steps, values = np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([5.0, 7.0])
+    history = extrapolation.History(steps, values.copy(), np.array([0.0, 0.0, 0.0, -1.0, 1.0, 0.9]))
+    bad = np.array([50.0, 70.0])
+    assert extrapolation.keep_change(history, np.zeros(2), bad, 0.0, 3.0, 2.5, True) == (-1.0, 1.0)
+    np.testing.assert_array_equal(bad, values)
+
+
+def test_the_pace_of_sweeps_is_that_of_two_cycles():
+    pace = extrapolation.START
+    for count in range(1, 60):
+        pace = extrapolation.pace_after(pace, 0.9 ** (count - 1), count)
+        assert pace.rate == (0.0 if count == 1 else pytest.approx(0.9))
 
 
 def test_a_queue_is_factorised_at_once():
@@ -319,7 +346,7 @@ def test_extrapolation_finds_the_limit_of_a_few_modes():
     iterates = [limit + modes @ fading**k for k in range(in_place.WINDOW + 1)]
     assert len(fading) == in_place.WINDOW - 1
     found = iterates[-1].copy()
-    assert in_place.extrapolate(found, np.diff(iterates, axis=0))
+    assert extrapolation.extrapolate(found, np.diff(iterates, axis=0))
     assert np.abs(found - limit).max() < 1e-3 * np.abs(iterates[-1] - limit).max()
 
 

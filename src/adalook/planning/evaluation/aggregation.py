@@ -7,8 +7,7 @@ closed classes or nearly decomposable blocks; what is left to sweep away differs
     (I − γ P̄) y = ρ̄,      P̄, ρ̄: averages of P_π and ρ over the states of a group.
 
 One group is the constant shift of `sweeps`. Groups are found anew from the change each time, so they need not be the
-model's own; what a piecewise constant correction leaves behind is smoothed by the sweeps that follow. Where these are
-over-relaxed it is ω ρ that hardly differs, and averages are weighted by ω.
+model's own; what a piecewise constant correction leaves behind is smoothed by the sweeps that follow.
 """
 
 from __future__ import annotations
@@ -32,31 +31,27 @@ SWEEPS = 3
 """A correction costs about so many sweeps: the change, the averages, and adding it."""
 
 
-def correct(rows: PolicyRows, values: FloatArray, relax: FloatArray) -> FloatArray:
-    """Return values (S,) with the average change of every group removed; `relax` as in `sweeps.sweep`."""
+def correct(rows: PolicyRows, values: FloatArray) -> FloatArray:
+    """Return values (S,) with the average change of every group removed."""
     shared, change = np.empty(rows.num_shared), np.empty_like(values)
     shared_expectations(rows, values, shared)
-    low, high = _changes(rows, shared, values, relax, change)
+    low, high = _changes(rows, shared, values, change)
     if not high > low:
         return values
     group = np.empty(len(values), np.uint8)
     system, shift = np.zeros((GROUPS, GROUPS)), np.zeros(GROUPS)
-    _aggregate(rows, relax, change, low, GROUPS / (high - low), group, system, shift)
+    _aggregate(rows, change, low, GROUPS / (high - low), group, system, shift)
     eliminate(system, shift)
     corrected: FloatArray = values + shift[group]
     return corrected
 
 
 @compiled
-def _changes(
-    rows: PolicyRows, shared: FloatArray, v: FloatArray, relax: FloatArray, change: FloatArray
-) -> tuple[float, float]:
-    """Write ω (T_π v − v) and return its least and largest entry."""
+def _changes(rows: PolicyRows, shared: FloatArray, v: FloatArray, change: FloatArray) -> tuple[float, float]:
+    """Write T_π v − v and return its least and largest entry."""
     low, high = np.inf, -np.inf
-    relaxed = len(relax) > 0
     for s in range(index(len(v))):
         new = rows.reward[s] + rows.discount * next_value(rows, rows.code[s], shared, v) - v[s]
-        new *= relax[s] if relaxed else 1.0
         change[s] = new
         low = new if new < low else low
         high = new if new > high else high
@@ -66,7 +61,6 @@ def _changes(
 @compiled
 def _aggregate(
     rows: PolicyRows,
-    relax: FloatArray,
     change: FloatArray,
     low: float,
     scale: float,
@@ -74,8 +68,7 @@ def _aggregate(
     system: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write every state's group, and the sums over a group of I − γ P_π and of the change, times ω."""
-    relaxed = len(relax) > 0
+    """Write every state's group, and the sums over a group of I − γ P_π and of the change."""
     groups = len(total)
     count = np.zeros(groups)
     for s in range(index(len(change))):
@@ -85,14 +78,13 @@ def _aggregate(
         total[index(number)] += change[s]
     for s in range(index(len(change))):
         g, code = index(group[s]), rows.code[s]
-        step = relax[s] if relaxed else 1.0
-        system[g, g] += step
+        system[g, g] += 1.0
         if is_deterministic(code):
-            system[g, index(group[index(code)])] -= step * rows.discount
+            system[g, index(group[index(code)])] -= rows.discount
         else:
             row = index(row_of(code))
             for k in range(index(rows.indptr[row]), index(rows.indptr[row + index(1)])):
-                system[g, index(group[index(rows.indices[k])])] -= step * rows.discount * rows.data[k]
+                system[g, index(group[index(rows.indices[k])])] -= rows.discount * rows.data[k]
     for h in range(groups):
         if count[h] == 0.0:
             system[h, h] = 1.0

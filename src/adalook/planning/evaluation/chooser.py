@@ -24,6 +24,7 @@ from adalook.planning.evaluation import (
     aggregation,
     components,
     elimination,
+    extrapolation,
     functional,
     in_place,
     marching,
@@ -31,7 +32,7 @@ from adalook.planning.evaluation import (
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.linear import banded, krylov, lu
-from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep, sweep_relaxed
+from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import backup
 
@@ -90,14 +91,17 @@ CORE_PASSES = 200
 """Passes that the core of an acyclic model may take before the whole model is tackled otherwise."""
 ORDER_COST, ORDER_LEAST = 100.0, 2e4
 """Nanoseconds per state that finding the size of separators takes, about, and the least that it does."""
-COMPONENTS_SHARE = 4.0
-"""Components are looked for once the solver at work is predicted to take so many times what finding them does."""
+COMPONENTS_SHARE, TRIED_SHARE = 4.0, 0.5
+"""Components are looked for once the solver at work is predicted to take so many times what finding them does, and has
+cost so much of it."""
 FIRST_BACKUPS, LEAST_BACKUPS = 25, 5
 """Work in place, in backups, before its rate is judged, and before it is asked again what a factorisation costs."""
 FIRST_COMPARISON, LOCAL_COMPARISON = 10, 50
 """Work, in backups, after which sweeps at once and in place are compared, the second on local models …"""
-COMPARED_SWEEPS, CLEARLY = 2 * in_place.WINDOW, 2.0
+COMPARED_SWEEPS, CLEARLY = 2 * extrapolation.WINDOW, 2.0
 """… by so many of each; one must be so much faster to take over."""
+TRIED_SWEEPS = 2 * (extrapolation.WINDOW + 1) + 1
+"""Sweeps at once that are judged: two cycles with their extrapolation, of which one may be lucky."""
 SETTLED = 32
 """While more than a share 1/SETTLED of the actions change, they are not compared on local models, where iteration in
 place is slow until the policy has settled; nor is a factorisation expected to be the last."""
@@ -116,9 +120,6 @@ SWEEPS_PER_CHANGE = 3.0
 PARTIAL = "partial"
 """Stands in front of a solver's name where it was stopped early."""
 UNKNOWN = -1
-RELAXED_PATIENCE = 10
-"""Rounds in a row that have not taken a tenth off the loss, after which sweeps are no longer over-relaxed: while many
-actions change these may go round in circles."""
 PATIENCE = 100
 """Partial evaluation gives way to exact when so many rounds in a row have not taken a tenth off the loss."""
 
@@ -138,8 +139,6 @@ class ExactEvaluation:
         """Whether policies are factorised from now on."""
         self._coarse_sweeps, self._coarse_rate = COARSE_SWEEPS, COARSE_RATE
         self._coarse_chances = COARSE_CHANCES if mdp.num_states >= COARSE_STATES else 0
-        self._stays = True
-        """Whether some moves stay in place, so that sweeps are over-relaxed."""
 
     @cached_property
     def _functional(self) -> functional.FunctionalGraph:
@@ -196,15 +195,15 @@ class ExactEvaluation:
             return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
         if self._entries >= threads.MIN_ENTRIES:
             rows = rows.side_by_side()
-        relax = self._relaxation(rows)
-        values, count, reached, rate = self._sweep(rows, start, FIRST_SWEEPS, span_tol, relax)
+        values, count, reached, rate = self._sweep(rows, start, FIRST_SWEEPS, span_tol)
+        floor = self._span_floor(values)
         krylov_tried, corrected = False, math.inf
         while reached > span_tol and count < most:
             left = _sweeps_left(reached, span_tol, rate)
-            slow = left > self._coarse_sweeps and rate > self._coarse_rate
-            if slow and self._coarse_chances and corrected > 0.0:
-                coarse = aggregation.correct(rows, values, relax)
-                swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol, relax)
+            slow = left > self._coarse_sweeps and rate > self._coarse_rate and corrected > 0.0
+            if slow and self._coarse_chances and reached > 4.0 * floor:
+                coarse = aggregation.correct(rows, values)
+                swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol)
                 count += swept.sweeps + aggregation.SWEEPS
                 then = _sweeps_left(swept.span, span_tol, swept.rate)
                 if reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
@@ -228,26 +227,16 @@ class ExactEvaluation:
                     done.append(krylov.NAME)
             more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000, max(1.0, most - count)))
             previous = reached
-            values, made, reached, rate = self._sweep(rows, values, more, span_tol, relax)
+            values, made, reached, rate = self._sweep(rows, values, more, span_tol, near=reached <= 16.0 * floor)
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
         stopped = reached > span_tol and count >= most and most < MAX_EXACT_SWEEPS
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
 
-    def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, relax: FloatArray) -> Swept:
-        """Sweep at most about `count` times, over-relaxed where that pays."""
-        if len(relax):
-            return sweep_relaxed(rows, start, count, span_tol, self._entries, relax)
-        return sweep(rows, start, count, span_tol, self._entries)
-
-    def _relaxation(self, rows: PolicyRows) -> FloatArray:
-        """Return the factors of over-relaxed sweeps, none once a policy was seen under which no state stays."""
-        if not self._stays:
-            return sweeps.NO_RELAXATION
-        relax = sweeps.relaxation(rows)
-        self._stays = len(relax) > 0
-        return relax
+    def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, *, near: bool = False) -> Swept:
+        """Sweep at most `count` times, extrapolating unless the changes are near what rounding makes them."""
+        return sweep(rows, start, count, span_tol, self._entries, extrapolating=not near)
 
     def _factorise(self, rows: PolicyRows) -> FloatArray:
         """Solve by a sparse factorisation, and remember how much it filled up: that is what another one costs."""
@@ -366,8 +355,6 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._milestone = (last.policy_loss, self._rounds)
         elif self._rounds - since > PATIENCE:
             return True
-        elif self._rounds - since > RELAXED_PATIENCE:
-            self._stays = False
         if self._pointers:
             return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
@@ -412,7 +399,8 @@ class AdaptiveEvaluation(ExactEvaluation):
             name, reason = contest.choose(self._changes(last))
         else:
             finding = components.cost_in_backups(self.mdp) * self._costs.backup
-            if self._components_due and contest.remaining >= COMPONENTS_SHARE * finding:
+            tried = contest.total >= TRIED_SHARE * finding
+            if self._components_due and tried and contest.remaining >= COMPONENTS_SHARE * finding:
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
@@ -470,19 +458,21 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _try_sweeps(self, rows: PolicyRows, values: FloatArray) -> tuple[Swept, float]:
         """Sweep at once as often as is compared, and return how many sweeps seem to be left.
 
-        They are judged by the second half, as the first ones remove what sweeps in place do, too. Where that is slow,
-        groups of states are moved as one, but for local models, where the first time tells little of the next ones;
-        what sweeps have shown so far, if they are at work, tells of that already.
+        They are judged by the later ones, as the first ones remove what sweeps in place do, too; if they are fast, by
+        these. Where sweeps are slow groups of states are moved as one, but for local models, where the first time tells
+        little of the next ones; what sweeps have shown so far, if they are at work, tells of that already.
         """
         contest, span_tol = self._contest, self._span_for(self.tolerance)
-        relax, floor = self._relaxation(rows), self._span_floor(values)
-        first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor, relax)
-        swept = self._sweep(rows, first.values, COMPARED_SWEEPS // 2, floor, relax)
-        rate = _rate(first.span, swept.span, swept.sweeps)
+        floor = self._span_floor(values)
+        first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor)
+        if first.rate < extrapolation.SLOW:
+            return first, _sweeps_left(first.span, span_tol, first.rate)
+        swept = self._sweep(rows, first.values, TRIED_SWEEPS, floor)
+        rate = swept.rate
         left, made = _sweeps_left(swept.span, span_tol, rate), first.sweeps + swept.sweeps
         slow = left > self._coarse_sweeps and rate > self._coarse_rate
         if slow and self._coarse_chances and contest.current == IN_PLACE and not contest.local:
-            coarse = self._sweep(rows, aggregation.correct(rows, swept.values, relax), SMOOTHING_SWEEPS, floor, relax)
+            coarse = self._sweep(rows, aggregation.correct(rows, swept.values), SMOOTHING_SWEEPS, floor)
             cycle = coarse.sweeps + aggregation.SWEEPS
             then = _sweeps_left(coarse.span, span_tol, _rate(swept.span, coarse.span, cycle))
             made += cycle
@@ -695,8 +685,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         rows = PolicyRows.of(mdp, policy)
         if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
             rows = rows.side_by_side()
-        relax = self._relaxation(rows) if max_sweeps > 2 else sweeps.NO_RELAXATION
-        swept = self._sweep(rows, values, int(max_sweeps), span_tol, relax)
+        swept = self._sweep(rows, values, int(max_sweeps), span_tol)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
 

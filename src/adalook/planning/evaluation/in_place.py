@@ -32,10 +32,10 @@ from adalook.mdp.transitions import (
     row_of,
 )
 from adalook.planning.certificate import rounding_bound
+from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
-    eliminate,
     gather_front,
     index,
     shared_expectations,
@@ -84,8 +84,6 @@ SAMPLE = 256
 """States, at least, by which to tell whether nearly all moves of a model do, or stay in place."""
 LONG = 8.0
 """That is found out before a round of at least so many sweeps, and again once more than a few actions have changed."""
-WINDOW, RIDGE = 6, 1e-14
-"""Sweeps, or pairs of them, from which what is to come is extrapolated, and what keeps their equations regular."""
 THERE, BACK, BOTH_WAYS = 1, -1, 0
 """Directions of sweeps: from the first state to the last, from the last to the first, or in turn."""
 
@@ -406,52 +404,6 @@ def _against_the_flow(padded: PaddedRows) -> tuple[int, int]:
     if ahead > ONE_WAY * behind:
         return BACK, FLOW_STEPS
     return THERE if behind > ONE_WAY * ahead else BOTH_WAYS, FLOW_STEPS
-
-
-@compiled
-def extrapolate(v: FloatArray, steps: FloatArray) -> bool:
-    """Move v to the affine combination of the last iterates whose change is the least (reduced rank extrapolation).
-
-    The changes steps (W, S) led from one iterate to the next, the last to v. With weights c, Σ c = 1, that minimise
-    |Σ c_j step_j|, v becomes Σ c_j v_j, where step_j led to v_j. Returns whether v was changed.
-    """
-    window = len(steps)
-    gram = np.empty((window, window))
-    for i in range(window):
-        for j in range(i + 1):
-            gram[i, j] = gram[j, i] = _dot(steps[i], steps[j])
-    weights = np.ones(window)
-    for i in range(window):
-        gram[i, i] *= 1.0 + RIDGE
-    eliminate(gram, weights)
-    total = weights.sum()
-    if not (np.isfinite(total) and total > 0.0):
-        return False
-    behind = 0.0
-    for j in range(window - 1):
-        behind += weights[j] / total
-        step = steps[j + 1]
-        for s in range(index(len(v))):
-            v[s] -= behind * step[s]
-    return True
-
-
-@inlined
-def _dot(one: FloatArray, other: FloatArray) -> float:
-    """Return the inner product: four sums side by side, which a processor adds up at once."""
-    a = b = c = d = 0.0
-    size = index(len(one))
-    k = index(0)
-    while k + index(3) < size:
-        a += one[k] * other[k]
-        b += one[k + index(1)] * other[k + index(1)]
-        c += one[k + index(2)] * other[k + index(2)]
-        d += one[k + index(3)] * other[k + index(3)]
-        k += index(4)
-    while k < size:
-        a += one[k] * other[k]
-        k += index(1)
-    return (a + b) + (c + d)
 
 
 @compiled

@@ -25,18 +25,17 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
+from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
 from adalook.planning.evaluation.in_place import (
     LOCAL_ROW,
     MAX_PLACES,
     NO_ACTION,
     SAMPLE,
-    WINDOW,
     MoveTable,
     PaddedRows,
     _best_move,
     _one_way_or_none,
     _row_value,
-    extrapolate,
 )
 from adalook.planning.lookahead.kernels import index
 

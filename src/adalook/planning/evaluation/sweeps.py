@@ -1,10 +1,8 @@
 """Sweeps v <- T_π v over all states, watched by the span of the change, as MacQueen does.
 
 V^π − T_π v lies within γ/(1 − γ) times the least and the largest change of a sweep, so a constant shift removes the
-slow direction. Random graphs mix fast and need few sweeps.
-
-Where moves stay in place with a large probability p_ss, sweeps are over-relaxed there: v <- v + ω (T_π v − v) with
-ω = 1/(1 − γ p_ss) solves each state's own equation (Jacobi). A tenth less of it damps what would go back and forth.
+slow direction. Random graphs mix fast and need few sweeps. Elsewhere what is slow goes in few directions, and is
+extrapolated from the changes of the last sweeps (`extrapolation`).
 """
 
 from __future__ import annotations
@@ -16,12 +14,13 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
-from adalook.mdp.transitions import ModelArrays, code_of_row, is_deterministic, row_of
+from adalook.mdp.transitions import ModelArrays, code_of_row, row_of
 from adalook.planning import threads
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.evaluation.base import NO_EVALUATION, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.elimination import EliminatingBackups, KnownBounds, RoundingSizes, renew
 from adalook.planning.evaluation.elimination import backup_range as eliminating_range
+from adalook.planning.evaluation.extrapolation import START, History, keep_change, pace_after
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
@@ -35,17 +34,11 @@ if TYPE_CHECKING:
     from adalook.mdp.model import MDP
 
 NAME = "sweeps"
-DAMPING = 0.1
-"""Share of the step that is left out where sweeps are over-relaxed."""
-RELAXED_SWEEPS = 6
-"""Over-relaxed sweeps between plain ones, which tell by how much all values are off."""
 SWEEPS_GROWTH = 4
 """A policy is swept at most so many times as often as all before it, or once per action: one that a first backup does
 not change has not settled, news has not come far."""
 COPIED_ROW_LENGTH = 64
 """Successors of a row, on average, up to which rows are worth copying next to each other."""
-LEAST_RELAXATION, SAMPLE = 0.25, 256
-"""Mean of ω − 1 below which over-relaxing is not worth it, and of how many states it is estimated first."""
 
 
 class PolicyRows(NamedTuple):
@@ -93,7 +86,7 @@ class Swept(NamedTuple):
     span: float
     """Of the last sweep's change."""
     rate: float
-    """That span over the one before."""
+    """The factor by which a sweep makes it smaller."""
 
 
 class Buffers(NamedTuple):
@@ -102,6 +95,7 @@ class Buffers(NamedTuple):
     values: FloatArray  # (S,)
     spare: FloatArray  # (S,)
     shared: FloatArray  # (rows,) expectation of each shared row
+    history: History
 
 
 def sweep_entries(mdp: MDP) -> int:
@@ -109,53 +103,30 @@ def sweep_entries(mdp: MDP) -> int:
     return mdp.num_states + len(mdp.rows.indices) // mdp.num_actions
 
 
-NO_RELAXATION: FloatArray = np.empty(0)
-
-
-def relaxation(rows: PolicyRows) -> FloatArray:
-    """Return (S,) the factor by which to over-relax each state's sweep; empty where hardly any move stays in place."""
-    sample = np.empty(min(SAMPLE, len(rows.code)))
-    if 2.0 * _relaxation(rows, len(rows.code) // len(sample), sample) < LEAST_RELAXATION:
-        return NO_RELAXATION
-    factor = np.empty(len(rows.code))
-    return factor if _relaxation(rows, 1, factor) >= LEAST_RELAXATION else NO_RELAXATION
-
-
-def sweep(rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float, entries: int) -> Swept:
+def sweep(
+    rows: PolicyRows,
+    start: FloatArray,
+    max_sweeps: int,
+    span_tol: float,
+    entries: int,
+    *,
+    extrapolating: bool = True,
+) -> Swept:
     """Sweep T_π until the span of a change T_π v − v is at most `span_tol`, or `max_sweeps` times.
 
-    The values are then shifted by what all later sweeps have in common, unless `span_tol` is negative.
+    What is slow is extrapolated, if asked for, and in the end the values are shifted by what all later sweeps have in
+    common; neither if `span_tol` is negative.
     """
-    buffers = Buffers(start.copy(), np.empty_like(start), np.empty(rows.num_shared))
+    history = History.of(len(start), max_sweeps if extrapolating and span_tol >= 0.0 else 0)
+    buffers = Buffers(start.copy(), np.empty_like(start), np.empty(rows.num_shared), history)
     many = _sweep_until if entries < threads.MIN_ENTRIES else _sweep_in_threads
-    count, low, high, before = many(rows, buffers, max_sweeps, span_tol, NO_RELAXATION)
+    count, low, high, rate = many(rows, buffers, max_sweeps, span_tol)
     values = buffers.spare if count % 2 else buffers.values
     # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
     common = low if low > 0 else high if high < 0 else 0.0
     if span_tol >= 0.0 and common != 0.0:
         values += rows.discount / (1.0 - rows.discount) * common
-    return Swept(values, count, high - low, (high - low) / before if 0 < before < math.inf else 0.0)
-
-
-def sweep_relaxed(
-    rows: PolicyRows, start: FloatArray, max_sweeps: int, span_tol: float, entries: int, relax: FloatArray
-) -> Swept:
-    """Sweep as `sweep` does, over-relaxed by `relax` (S,), with a plain sweep and a constant shift after every few."""
-    values, spare, shared = start.copy(), np.empty_like(start), np.empty(rows.num_shared)
-    many = _sweep_until if entries < threads.MIN_ENTRIES else _sweep_in_threads
-    total, span, rate = 0, math.inf, 0.0
-    while True:
-        count, *_ = many(rows, Buffers(values, spare, shared), min(RELAXED_SWEEPS, max_sweeps), 0.0, relax)
-        values, spare = (spare, values) if count % 2 else (values, spare)
-        _, low, high, _ = many(rows, Buffers(values, spare, shared), 1, 0.0, NO_RELAXATION)
-        values, spare = spare, values
-        common = low if low > 0 else high if high < 0 else 0.0
-        if span_tol >= 0.0 and common != 0.0:
-            values += rows.discount / (1.0 - rows.discount) * common
-        rate = ((high - low) / span) ** (1.0 / (count + 1)) if 0.0 < span < math.inf else 0.0
-        total, span = total + count + 1, high - low
-        if span <= span_tol or total >= max_sweeps:
-            return Swept(values, total, span, rate)
+    return Swept(values, count, high - low, rate)
 
 
 class SweepRounds(NamedTuple):
@@ -205,6 +176,7 @@ class RoundState(NamedTuple):
     best: FloatArray  # (S,) T v of the last backup
     action: IntArray  # (S,) and its greedy policy
     shared: FloatArray  # (rows,) expectation of each shared row
+    history: History
 
 
 def sweep_and_back_up(
@@ -223,11 +195,12 @@ def sweep_and_back_up(
     """
     values, policy = values.copy(), policy.copy()
     if eliminating is None:
-        known, sizes = KnownBounds(np.empty((0, 0)), NO_RELAXATION, NO_RELAXATION), RoundingSizes.of(mdp)
+        known, sizes = KnownBounds(np.empty((0, 0)), np.empty(0), np.empty(0)), RoundingSizes.of(mdp)
     else:
         known, sizes = eliminating.known, eliminating.sizes
     best, action, shared = np.empty_like(values), np.empty_like(policy), np.empty(mdp.rows.num_shared)
-    state = RoundState(values, np.empty_like(values), policy, best, action, shared)
+    history = History.of(len(values), limits.most_sweeps)
+    state = RoundState(values, np.empty_like(values), policy, best, action, shared, history)
     count, backups, pairs, unsettled, slow, residual = _run_rounds(
         mdp.arrays, state, known, sizes, limits, partial_span, changed
     )
@@ -289,77 +262,43 @@ def _copy_rows(rows: PolicyRows, copy: PolicyRows) -> None:
 
 
 @compiled
-def _relaxation(rows: PolicyRows, stride: int, factor: FloatArray) -> float:
-    """Write the factors of every `stride`-th state; returns by how much they exceed 1 on average."""
-    excess = 0.0
-    for i in range(len(factor)):
-        s = i * stride
-        code, stay = rows.code[s], 0.0
-        if is_deterministic(code):
-            stay = 1.0 if code == s else 0.0
-        else:
-            low, high = rows.indptr[row_of(code)], rows.indptr[row_of(code) + 1]
-            last = high
-            while low < high:  # successors ascend within a row
-                middle = (low + high) // 2
-                if rows.indices[middle] < s:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < last and rows.indices[low] == s:
-                stay = float(rows.data[low])
-        step = 1.0 / (1.0 - rows.discount * stay)
-        factor[i] = step if stay == 1.0 else max(1.0, (1.0 - DAMPING) * step)
-        excess += factor[i] - 1.0
-    return excess / len(factor)
-
-
-@compiled
 def _sweep_range(
-    rows: PolicyRows, shared: FloatArray, v: FloatArray, out: FloatArray, relax: FloatArray, first: int, last: int
+    rows: PolicyRows, shared: FloatArray, v: FloatArray, out: FloatArray, first: int, last: int
 ) -> tuple[float, float]:
-    """Write T_π v of states first..last-1, over-relaxed if asked for; returns (min, max) of T_π v − v.
-
-    The expectations of the shared rows are given.
-    """
+    """Write T_π v of states first..last-1, given the shared rows' expectations; returns (min, max) of T_π v − v."""
     reward, code, discount = rows.reward, rows.code, rows.discount
     low, high = np.inf, -np.inf
-    if len(relax) == 0:  # a loop of its own, which has one thing less to ask in every state
-        for s in range(index(first), index(last)):
-            new = reward[s] + discount * next_value(rows, code[s], shared, v)
-            out[s] = new
-            change = new - v[s]
-            low = change if change < low else low
-            high = change if change > high else high
-    else:
-        for s in range(index(first), index(last)):
-            change = reward[s] + discount * next_value(rows, code[s], shared, v) - v[s]
-            out[s] = v[s] + relax[s] * change
-            low = change if change < low else low
-            high = change if change > high else high
+    for s in range(index(first), index(last)):
+        new = reward[s] + discount * next_value(rows, code[s], shared, v)
+        out[s] = new
+        change = new - v[s]
+        low = change if change < low else low
+        high = change if change > high else high
     return low, high
 
 
 @compiled
 def _sweep_until(
-    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float, relax: FloatArray
+    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float
 ) -> tuple[int, float, float, float]:
     """Repeat T_π from the values until the span of a change is at most `span_tol`, or `max_sweeps` times.
 
-    The answer ends in them (even count) or in spare (odd count). Returns (count, min, max, span before the last).
+    The answer ends in them (even count) or in spare (odd count). Returns (count, min, max, rate).
     """
-    v, spare, shared = buffers
+    v, spare, shared, history = buffers
     low, high, before = -np.inf, np.inf, np.inf
-    count = 0
+    count, pace = 0, START
     while count < max_sweeps:
         before = high - low
         old, new = (v, spare) if count % 2 == 0 else (spare, v)
         shared_expectations(rows, old, shared)
-        low, high = _sweep_range(rows, shared, old, new, relax, 0, len(v))
+        low, high = _sweep_range(rows, shared, old, new, 0, len(v))
         count += 1
+        pace = pace_after(pace, high - low, count)
         if high - low <= span_tol:
             break
-    return count, low, high, before
+        low, high = keep_change(history, old, new, low, high, before, count < max_sweeps)
+    return count, low, high, pace.rate
 
 
 @compiled
@@ -377,11 +316,12 @@ def _run_rounds(
     Returns (sweeps, backups but the last, pairs looked at, actions changed in the last round, whether the policy takes
     too many sweeps and was not backed up, the last backup's residual, or then its span alone).
     """
-    v, spare, policy, best, action, shared = state
+    v, spare, policy, best, action, shared, history = state
     num_states = len(v)
-    reward, code, relax = np.empty(num_states), np.empty(num_states, model.codes.dtype), np.empty(0)
+    reward, code = np.empty(num_states), np.empty(num_states, model.codes.dtype)
     rows = PolicyRows(reward, code, model.indptr, model.indices, model.data, model.num_shared, model.discount)
     total, backups, pairs = 0, 0, 0.0
+    fresh = history.notes.copy()
     while True:
         most, share = 1, 1.0
         if changed >= 0:
@@ -391,7 +331,8 @@ def _run_rounds(
             most = min(most, max(SWEEPS_GROWTH * (limits.before + total), model.codes.shape[1]))
         span_tol = max(limits.sweep_tol, limits.sweep_share * share * partial_span)
         _gather_policy(model, policy, reward, code)
-        count, low, high, _ = _sweep_until(rows, Buffers(v, spare, shared), most, span_tol, relax)
+        history.notes[:] = fresh
+        count, low, high, _ = _sweep_until(rows, Buffers(v, spare, shared, history), most, span_tol)
         total += count
         if count % 2 == 1:
             v[:] = spare
@@ -424,18 +365,21 @@ def _run_rounds(
 
 
 def _sweep_in_threads(
-    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float, relax: FloatArray
+    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float
 ) -> tuple[int, float, float, float]:
     """Do as `_sweep_until`, each sweep split over the cores."""
-    v, spare, shared = buffers
-    low, high, before, count = -math.inf, math.inf, math.inf, 0
+    v, spare, shared, history = buffers
+    low, high, before = -math.inf, math.inf, math.inf
+    count, pace = 0, START
     while count < max_sweeps:
         before = high - low
         old, new = (v, spare) if count % 2 == 0 else (spare, v)
         shared_expectations(rows, old, shared)
-        parts = threads.split(_sweep_range, len(v), (rows, shared, old, new, relax))
+        parts = threads.split(_sweep_range, len(v), (rows, shared, old, new))
         low, high = min(part[0] for part in parts), max(part[1] for part in parts)
         count += 1
+        pace = pace_after(pace, high - low, count)
         if high - low <= span_tol:
             break
-    return count, low, high, before
+        low, high = keep_change(history, old, new, low, high, before, count < max_sweeps)
+    return count, low, high, pace.rate
