@@ -206,7 +206,7 @@ class ExactEvaluation:
                 swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol)
                 count += swept.sweeps + aggregation.SWEEPS
                 then = _sweeps_left(swept.span, span_tol, swept.rate)
-                if reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
+                if 0.4 * swept.span < reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
                     corrected, left = reached, then
                     values, reached, rate = swept.values, swept.span, swept.rate
                     done += [] if aggregation.NAME in done else [aggregation.NAME]
@@ -838,6 +838,8 @@ class Contest:
         shown = self.left[rival] if self.left[rival] < math.inf else 0.0
         now, then = min(predicted[self.current], self.left[self.current]), max(predicted[rival], shown)
         clearly = CLEARLY if self.left[self.current] < math.inf else 1.0
+        if self.local and rival == SWEEPS:
+            clearly *= CLEARLY  # what is slow there on a large scale does not show in a few cycles
         if clearly * then < now:
             self.current, self.left[rival] = rival, then
 

@@ -294,10 +294,11 @@ def _sweep_until(
         shared_expectations(rows, old, shared)
         low, high = _sweep_range(rows, shared, old, new, 0, len(v))
         count += 1
+        more = count < max_sweeps and high - low > span_tol
+        low, high = keep_change(history, old, new, low, high, before, more)
         pace = pace_after(pace, high - low, count)
         if high - low <= span_tol:
             break
-        low, high = keep_change(history, old, new, low, high, before, count < max_sweeps)
     return count, low, high, pace.rate
 
 
@@ -378,8 +379,9 @@ def _sweep_in_threads(
         parts = threads.split(_sweep_range, len(v), (rows, shared, old, new))
         low, high = min(part[0] for part in parts), max(part[1] for part in parts)
         count += 1
+        more = count < max_sweeps and high - low > span_tol
+        low, high = keep_change(history, old, new, low, high, before, more)
         pace = pace_after(pace, high - low, count)
         if high - low <= span_tol:
             break
-        low, high = keep_change(history, old, new, low, high, before, count < max_sweeps)
     return count, low, high, pace.rate
