@@ -837,9 +837,9 @@ class Contest:
         rival = IN_PLACE if self.current == SWEEPS else SWEEPS
         shown = self.left[rival] if self.left[rival] < math.inf else 0.0
         now, then = min(predicted[self.current], self.left[self.current]), max(predicted[rival], shown)
-        clearly = CLEARLY if self.left[self.current] < math.inf else 1.0
-        if self.local and rival == SWEEPS:
-            clearly *= CLEARLY  # what is slow there on a large scale does not show in a few cycles
+        clearly = 1.0
+        if self.left[self.current] < math.inf:  # a local model's large scales do not show in a few sweeps at once
+            clearly = CLEARLY**2 if self.local and rival == SWEEPS else CLEARLY
         if clearly * then < now:
             self.current, self.left[rival] = rival, then
 
