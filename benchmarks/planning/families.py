@@ -504,3 +504,148 @@ def stages(count: int, size: int, discount: float) -> al.MDP:
     successors = np.concatenate([within, later], axis=2)
     rewards = rng.standard_normal((count * size, 3)) + 0.1 * stage[:, None]
     return _listed(rewards, successors, np.broadcast_to([0.5, 0.3, 0.19, 0.01], successors.shape), discount)
+
+
+def fishery(num_states: int, num_actions: int, discount: float) -> al.MDP:
+    """A stock that grows in weather of its own, and of which a part is caught: rows of fifteen outcomes."""
+    weather = np.linspace(-2.0, 2.0, 15)
+    odds = np.exp(-(weather**2) / 2.0)
+    stock = np.linspace(0.0, 1.0, num_states)
+    catch = np.minimum(stock[:, None], np.linspace(0.0, 0.5, num_actions))
+    left = stock[:, None] - catch
+    grown = (left + 0.8 * left * (1.0 - left))[..., None] * np.exp(0.1 * weather)
+    successors = np.rint(np.clip(grown, 0.0, 1.0) * (num_states - 1)).astype(int)
+    return _listed(np.sqrt(catch), successors, np.broadcast_to(odds / odds.sum(), successors.shape), discount)
+
+
+def keys(side: int, count: int, discount: float) -> al.MDP:
+    """A grid with walls and keys, all of which are needed at the goal: layers that are left for good."""
+    rng = np.random.default_rng(0)
+    cells = side * side
+    n = cells * 2**count
+    held, cell = np.divmod(np.arange(n), cells)
+    spots = rng.choice(cells, count + 1, replace=False)
+    wall = rng.random(cells) < 0.2
+    wall[spots] = False
+    x, y = np.divmod(cell, side)
+    ahead = []
+    for dx, dy in [(0, 1), (1, 0), (0, -1), (-1, 0)]:
+        there = np.clip(x + dx, 0, side - 1) * side + np.clip(y + dy, 0, side - 1)
+        there = np.where(wall[there], cell, there)
+        taken = ((there[:, None] == spots[:-1]) << np.arange(count)).sum(axis=1)
+        ahead.append((held | taken) * cells + there)
+    moves = np.stack(ahead, axis=1)
+    done = (cell == spots[-1]) & (held == 2**count - 1)
+    moves[done] = np.arange(n)[done, None]
+    successors = np.stack([moves, np.roll(moves, 1, 1), np.roll(moves, -1, 1)], axis=2)
+    rewards = np.repeat(np.where(done, 0.0, -1.0)[:, None], 4, 1)
+    return _listed(rewards, successors, np.broadcast_to([0.9, 0.05, 0.05], successors.shape), discount)
+
+
+def pursuit(side: int, discount: float) -> al.MDP:
+    """A hunter after prey that wanders at random: a grid times a grid, and an end where they meet."""
+    cells = side * side
+    n = cells * cells
+    steps = np.array([(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0)])
+    x, y = np.divmod(np.arange(cells), side)
+    near = np.clip(x[:, None] + steps[:, 0], 0, side - 1) * side + np.clip(y[:, None] + steps[:, 1], 0, side - 1)
+    hunter, prey = np.divmod(np.arange(n), cells)
+    successors = near[hunter][:, :, None] * cells + near[prey][:, None, :]
+    caught = hunter == prey
+    successors[caught] = np.arange(n)[caught, None, None]
+    rewards = np.repeat(np.where(caught, 0.0, -1.0)[:, None], 5, 1)
+    return _listed(rewards, successors, np.full(successors.shape, 0.2), discount)
+
+
+def epidemic(size: int, discount: float) -> al.MDP:
+    """Susceptible and infected of a population, and three levels of measures: two slow flows round a cycle."""
+    n = (size + 1) ** 2
+    healthy, ill = np.divmod(np.arange(n), size + 1)
+    spread, recovery = np.array([0.1, 0.2, 0.2, 0.2, 0.2, 0.1]), np.array([0.2, 0.3, 0.3, 0.2])
+    better = np.minimum(ill[:, None], np.rint(ill[:, None] * np.array([0.1, 0.2, 0.3, 0.4])).astype(int))
+    successors = []
+    for rate in (0.6, 0.35, 0.15):
+        mean = rate * healthy * ill / size
+        drawn = mean[:, None] + (np.arange(6) - 2.5) * np.sqrt(mean + 0.3)[:, None]
+        new = np.minimum(healthy[:, None], np.rint(np.maximum(drawn, 0.0)).astype(int))
+        still = healthy[:, None, None] - new[:, :, None] + 0 * better[:, None, :]
+        sick = np.minimum(ill[:, None, None] + new[:, :, None] - better[:, None, :], size)
+        sick[:, 0] = np.where((sick[:, 0] == 0) & (still[:, 0] > 0), 1, sick[:, 0])  # brought in from outside
+        immune = np.maximum(size - still - sick, 0)
+        again = np.minimum(still + (immune > 0) * (1 + immune // 20), size)
+        successors.append((again * (size + 1) + sick).reshape(n, -1))
+    chances = np.broadcast_to(np.outer(spread, recovery).ravel(), (n, 3, 24))
+    rewards = -(ill / size)[:, None] - np.array([0.0, 0.05, 0.15])
+    return _listed(rewards, np.stack(successors, axis=1), chances, discount)
+
+
+def hypercube(bits: int, discount: float) -> al.MDP:
+    """Vertices of a cube of many dimensions, one of whose bits is flipped, or the next one, or none."""
+    rng = np.random.default_rng(0)
+    s, bit = np.arange(2**bits)[:, None], np.arange(bits)
+    successors = np.stack([s ^ (1 << bit), s + 0 * bit, s ^ (1 << (bit + 1) % bits)], axis=2)
+    rewards = rng.standard_normal(2**bits)[:, None] - 0.1 * bit
+    return _listed(rewards, successors, np.broadcast_to([0.7, 0.2, 0.1], successors.shape), discount)
+
+
+def lock(num_states: int, num_actions: int, discount: float) -> al.MDP:
+    """A combination lock: one action leads on, all others back to the beginning, for a little comfort."""
+    rng = np.random.default_rng(0)
+    s = np.arange(num_states)
+    right = np.arange(num_actions) == rng.integers(num_actions, size=num_states)[:, None]
+    ahead = np.where(right, np.minimum(s + 1, num_states - 1)[:, None], 0)
+    successors = np.stack([ahead, np.broadcast_to(s[:, None], ahead.shape)], axis=2)
+    rewards = np.where(right, 0.0, 0.001)
+    rewards[-1] = right[-1]
+    return _listed(rewards, successors, np.broadcast_to([0.9, 0.1], successors.shape), discount)
+
+
+def citations(num_states: int, discount: float) -> al.MDP:
+    """A random model half of whose moves lead to a few early states, one of which ends it."""
+    rng = np.random.default_rng(0)
+    shape = (num_states, 4, 3)
+    early = (3.0 * rng.pareto(1.2, size=shape)).astype(int) % num_states
+    successors = np.where(rng.random(shape) < 0.5, early, rng.integers(num_states, size=shape))
+    successors[..., 2] = np.where(rng.random(shape[:2]) < 0.02, 0, successors[..., 2])
+    rewards = -rng.random(shape[:2])
+    successors[0], rewards[0] = 0, 0.0
+    return _listed(rewards, successors, np.broadcast_to([0.6, 0.3, 0.1], shape), discount)
+
+
+def call_centre(size: int, discount: float) -> al.MDP:
+    """Two queues and one desk, which serves one of them, or both at half the speed."""
+    a, b = np.divmod(np.arange(size * size), size)
+    more, less = np.minimum(a + 1, size - 1) * size + b, np.maximum(a - 1, 0) * size + b
+    served = (less, a * size + np.maximum(b - 1, 0), np.maximum(a - 1, 0) * size + np.maximum(b - 1, 0))
+    other = a * size + np.minimum(b + 1, size - 1)
+    successors = np.stack([np.stack([more, other, then, np.arange(size * size)], axis=1) for then in served], axis=1)
+    chances = np.array([[0.2, 0.15, 0.5, 0.15], [0.2, 0.15, 0.4, 0.25], [0.2, 0.15, 0.25, 0.4]])
+    rewards = -(3.0 * a + b)[:, None] / size - np.array([0.0, 0.0, 0.1])
+    return _listed(rewards, successors, np.broadcast_to(chances, successors.shape), discount)
+
+
+def ageing(ages: int, conditions: int, discount: float) -> al.MDP:
+    """A machine that ages by one with every step and wears at random, until it is replaced by a new one."""
+    n = ages * conditions
+    age, wear = np.divmod(np.arange(n), conditions)
+    older = np.minimum(age + 1, ages - 1)[:, None] * conditions
+    kept = older + np.minimum(wear[:, None] + np.array([0, 1, 3]), conditions - 1)
+    mended = older + np.clip(wear[:, None] + np.array([-2, 0, 1]), 0, conditions - 1)
+    successors = np.stack([kept, mended, np.zeros_like(kept)], axis=1)
+    worth = 1.0 - (wear / conditions) ** 2 - 0.3 * age / ages
+    rewards = np.stack([worth, worth - 0.3, np.full(n, -3.0)], axis=1)
+    return _listed(rewards, successors, np.broadcast_to([0.8, 0.15, 0.05], successors.shape), discount)
+
+
+def dam(levels: int, weather: int, discount: float) -> al.MDP:
+    """A reservoir and the weather that fills it, and how much to let out: too full and too empty both cost."""
+    n = levels * weather
+    level, season = np.divmod(np.arange(n), weather)
+    inflow = np.array([0, 1, 2, 4, 7]) * (1 + season)[:, None] // weather
+    later = np.clip(season[:, None] + np.array([-1, 0, 1]), 0, weather - 1)
+    out = np.minimum(level[:, None], 2 * np.arange(6))
+    filled = np.clip((level[:, None] - out)[..., None] + inflow[:, None, :], 0, levels - 1)
+    successors = (filled[..., None] * weather + later[:, None, None, :]).reshape(n, 6, 15)
+    chances = np.broadcast_to(np.outer(np.full(5, 0.2), [0.2, 0.6, 0.2]).ravel(), successors.shape)
+    extreme = 2.0 * (level > 0.95 * levels) + 3.0 * (level < 0.05 * levels)
+    return _listed(np.sqrt(out) - extreme[:, None], successors, chances, discount)
