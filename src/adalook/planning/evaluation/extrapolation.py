@@ -40,7 +40,7 @@ class History(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How fast the span of the change falls, seen over a cycle of sweeps and what was extrapolated from them."""
+    """The pace at which the span of the change falls, over a cycle of sweeps and what was extrapolated from them."""
 
     span: float
     """Of the change, when the last cycle began …"""
