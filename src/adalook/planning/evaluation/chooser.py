@@ -269,9 +269,9 @@ class AdaptiveEvaluation(ExactEvaluation):
     of a policy that is improved in place before.
     """
 
-    def __init__(self, mdp: MDP, tolerance: float, *, solver: str | None = None) -> None:
+    def __init__(self, mdp: MDP, tolerance: float, *, solver: str | None = None, may_be_local: bool = True) -> None:
         super().__init__(mdp, tolerance)
-        self._solver = solver
+        self._solver, self._may_be_local = solver, may_be_local
         self._partial = tolerance > 0.0
         """Whether anything but exact evaluation still makes progress."""
         self._pointers = solver == functional.NAME or (solver is None and functional.suits(mdp))
@@ -299,8 +299,12 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     @cached_property
     def _in_place(self) -> bool:
-        """Whether to iterate in place: what is never asked on functional graphs need not be known."""
-        return self._solver == in_place.NAME or (self._solver is None and in_place.suits(self.mdp))
+        """Whether to iterate in place: what is never asked on functional graphs need not be known.
+
+        The core of a model in which that does not pay is not asked: it looks more local than it is.
+        """
+        suits = self._solver is None and self._may_be_local and in_place.suits(self.mdp)
+        return self._solver == in_place.NAME or suits
 
     @cached_property
     def _moves(self) -> in_place.MoveTable:
@@ -370,7 +374,8 @@ class AdaptiveEvaluation(ExactEvaluation):
             return None
         if len(peeled.core):
             core = acyclic.core_model(self.mdp, peeled.core)
-            values[peeled.core], policy[peeled.core] = _solve_core(core, policy[peeled.core], 0.1 * self.tolerance)
+            solver = AdaptiveEvaluation(core, 0.1 * self.tolerance, may_be_local=self._in_place)
+            values[peeled.core], policy[peeled.core] = _solve_core(core, solver, policy[peeled.core])
         acyclic.back_up_in_order(self.mdp, peeled.order, values, policy)
         reason = f"no cycle leads to {len(peeled.order):,} of {n:,} states"
         forecast = Forecast(self._costs.backup * 1e-9, reason)
@@ -703,9 +708,9 @@ def _sweeps_left(span: float, span_tol: float, rate: float) -> float:
     return math.log(share) / math.log(rate) if 0.0 < rate < 1.0 and share > 0.0 else MAX_EXACT_SWEEPS
 
 
-def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArray, IntArray]:
+def _solve_core(core: MDP, evaluator: AdaptiveEvaluation, policy: IntArray) -> tuple[FloatArray, IntArray]:
     """Return values and a policy of a model within the tolerance, or as good as `CORE_PASSES` made them."""
-    evaluator, last = AdaptiveEvaluation(core, tolerance), None
+    last: PassOutcome | None = None
     values: FloatArray = np.zeros(core.num_states)
     for _ in range(CORE_PASSES):
         evaluation = evaluator.evaluate(policy, values, last)
@@ -713,7 +718,7 @@ def _solve_core(core: MDP, policy: IntArray, tolerance: float) -> tuple[FloatArr
         loss = loss_bound(core, first.residual, greedy=not evaluation.exact)
         last = PassOutcome(first.residual, int(np.count_nonzero(first.actions != policy)), loss)
         values, policy = first.values, first.actions
-        if loss <= tolerance:
+        if loss <= evaluator.tolerance:
             break
     return values, policy
 
