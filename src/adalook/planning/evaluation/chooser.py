@@ -117,6 +117,10 @@ SWEPT_SHARE = 0.1
 """A partial evaluation stops at this share of what the improvements to come will change anyway …"""
 SWEEPS_PER_CHANGE = 3.0
 """… or after this many sweeps per share of the states whose action changed."""
+NEAR_ROUNDING = 16.0
+"""Changes below so many times what rounding makes them are neither extrapolated nor corrected."""
+MOST_RISE = 2.5
+"""A correction after which sweeps change values by more than so many times what they did is not kept."""
 PARTIAL = "partial"
 """Stands in front of a solver's name where it was stopped early."""
 UNKNOWN = -1
@@ -201,12 +205,12 @@ class ExactEvaluation:
         while reached > span_tol and count < most:
             left = _sweeps_left(reached, span_tol, rate)
             slow = left > self._coarse_sweeps and rate > self._coarse_rate and corrected > 0.0
-            if slow and self._coarse_chances and reached > 4.0 * floor:
+            if slow and self._coarse_chances and reached > NEAR_ROUNDING * floor:
                 coarse = aggregation.correct(rows, values)
                 swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol)
                 count += swept.sweeps + aggregation.SWEEPS
                 then = _sweeps_left(swept.span, span_tol, swept.rate)
-                if 0.4 * swept.span < reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
+                if swept.span < MOST_RISE * reached and reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
                     corrected, left = reached, then
                     values, reached, rate = swept.values, swept.span, swept.rate
                     done += [] if aggregation.NAME in done else [aggregation.NAME]
@@ -227,16 +231,20 @@ class ExactEvaluation:
                     done.append(krylov.NAME)
             more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000, max(1.0, most - count)))
             previous = reached
-            values, made, reached, rate = self._sweep(rows, values, more, span_tol, near=reached <= 16.0 * floor)
+            values, made, reached, rate = self._sweep(
+                rows, values, more, span_tol, extrapolating=reached > NEAR_ROUNDING * floor
+            )
             count += made
             if reached >= previous and rate >= 1.0:
                 break  # rounding is all that is left
         stopped = reached > span_tol and count >= most and most < MAX_EXACT_SWEEPS
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
 
-    def _sweep(self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, *, near: bool = False) -> Swept:
-        """Sweep at most `count` times, extrapolating unless the changes are near what rounding makes them."""
-        return sweep(rows, start, count, span_tol, self._entries, extrapolating=not near)
+    def _sweep(
+        self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, *, extrapolating: bool = True
+    ) -> Swept:
+        """Sweep at most `count` times."""
+        return sweep(rows, start, count, span_tol, self._entries, extrapolating=extrapolating)
 
     def _factorise(self, rows: PolicyRows) -> FloatArray:
         """Solve by a sparse factorisation, and remember how much it filled up: that is what another one costs."""

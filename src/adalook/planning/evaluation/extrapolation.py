@@ -22,6 +22,10 @@ SLOW = 0.6
 WORTH = 4.0
 """… unless extrapolations have brought less than so many sweeps do: after the second one not for a window, then two,
 four, …"""
+KEPT, PAUSE, NEXT_PAUSE = 0, 1, 2
+"""Places of a history's notes: how many changes are kept, for how many sweeps none will be, for how many next time …"""
+LOW, HIGH, RATE = 3, 4, 5
+"""… and, of the sweep before an extrapolation that is not judged yet, its change's bounds, NaN for none, and rate."""
 
 
 class History(NamedTuple):
@@ -29,7 +33,7 @@ class History(NamedTuple):
 
     steps: FloatArray  # (W, S) each but for a constant; W = 0: nothing is extrapolated
     before: FloatArray  # (S,) values before the last extrapolation
-    notes: FloatArray  # (6,) changes kept, sweeps to pause, the next pause; before the last extrapolation: bounds, rate
+    notes: FloatArray  # (6,) numbers that sweeps carry on, at the places above
 
     @classmethod
     def of(cls, num_states: int, max_sweeps: int) -> History:
@@ -76,32 +80,32 @@ def keep_change(
     """
     steps, saved, notes = history
     span = high - low
-    if not np.isnan(notes[3]):
-        low_then, high_then = notes[3], notes[4]
-        notes[3] = notes[4] = np.nan
-        if not span < (high_then - low_then) * notes[5] ** WORTH:
-            notes[1], notes[2] = notes[2], max(WINDOW, 2.0 * notes[2])
+    if not np.isnan(notes[LOW]):
+        low_then, high_then = notes[LOW], notes[HIGH]
+        notes[LOW] = notes[HIGH] = np.nan
+        if not span < (high_then - low_then) * notes[RATE] ** WORTH:
+            notes[PAUSE], notes[NEXT_PAUSE] = notes[NEXT_PAUSE], max(WINDOW, 2.0 * notes[NEXT_PAUSE])
         if not span < high_then - low_then:
             new[:] = saved
             return low_then, high_then
     elif not span > SLOW * before:
-        notes[0] = 0.0
+        notes[KEPT] = 0.0
         return low, high
-    if notes[1] > 0.0:
-        notes[1] -= 1.0
+    if notes[PAUSE] > 0.0:
+        notes[PAUSE] -= 1.0
         return low, high
     if len(steps) == 0 or not more:
         return low, high
-    kept, middle = index(notes[0]), 0.5 * (low + high)
+    kept, middle = index(notes[KEPT]), 0.5 * (low + high)
     step = steps[kept]
     for s in range(index(len(new))):
         step[s] = new[s] - old[s] - middle
-    notes[0] += 1.0
-    if notes[0] == len(steps):
-        notes[0] = 0.0
+    notes[KEPT] += 1.0
+    if notes[KEPT] == len(steps):
+        notes[KEPT] = 0.0
         saved[:] = new
         if extrapolate(new, steps):
-            notes[3], notes[4], notes[5] = low, high, min(1.0, span / before)
+            notes[LOW], notes[HIGH], notes[RATE] = low, high, min(1.0, span / before)
     return low, high
 
 
