@@ -117,7 +117,7 @@ SWEPT_SHARE = 0.1
 """A partial evaluation stops at this share of what the improvements to come will change anyway …"""
 SWEEPS_PER_CHANGE = 3.0
 """… or after this many sweeps per share of the states whose action changed."""
-NEAR_ROUNDING = 16.0
+NEAR_ROUNDING = 4.0
 """Changes below so many times what rounding makes them are neither extrapolated nor corrected."""
 MOST_RISE = 2.5
 """A correction after which sweeps change values by more than so many times what they did is not kept."""
