@@ -67,8 +67,10 @@ def test_one_input_one_result():
 def test_threads_change_nothing(model, monkeypatch):
     from adalook.planning import threads
 
-    alone = al.solve(model)
     monkeypatch.setattr(threads, "MIN_ENTRIES", 1)
+    monkeypatch.setenv("ADALOOK_THREADS", "1")
+    alone = al.solve(model)
+    monkeypatch.setenv("ADALOOK_THREADS", "3")
     split = al.solve(model)
     assert (alone.values == split.values).all()
     assert (alone.policy == split.policy).all()

@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 import adalook as al
 from adalook.errors import ArgumentError
 from adalook.planning.evaluation import (
-    acyclic,
     aggregation,
     elimination,
     extrapolation,
     functional,
     in_place,
+    padded,
     sweeps,
 )
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu
+from adalook.planning.evaluation.ordered import acyclic
 from adalook.planning.evaluation.sweeps import PolicyRows
 from adalook.planning.lookahead.levels import backup
 from tests.exact import naive_values, random_mdp
@@ -321,7 +322,7 @@ def test_moves_that_lead_ahead_are_swept_against_their_direction():
         )
         assert in_place.suits(mdp)
         policy, values = np.zeros(n, np.int32), np.zeros(n)
-        swept = in_place.sweep_in_place(mdp, in_place.MoveTable.of(mdp), policy, values, 1)
+        swept = in_place.sweep_in_place(mdp, padded.MoveTable.of(mdp), policy, values, 1)
         np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=1e-9)
 
 
@@ -334,7 +335,7 @@ def test_changes_that_shrink_by_one_factor_are_extrapolated():
     rewards = np.random.default_rng(0).standard_normal((n, 1))
     mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 1, discount)
     policy = np.zeros(n, np.int32)
-    swept = in_place.sweep_in_place(mdp, in_place.MoveTable.of(mdp), policy, np.zeros(n), 18)
+    swept = in_place.sweep_in_place(mdp, padded.MoveTable.of(mdp), policy, np.zeros(n), 18)
     np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=0, atol=1e-6)
 
 
@@ -454,7 +455,36 @@ def test_a_table_of_moves_backs_up_as_the_model_does(width):
     known = backup(mdp, values, policy)
     best, action, shared = np.empty(n), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = in_place.IterationState(values, policy, best, action, shared)
-    residual = in_place.back_up(mdp.arrays, in_place.MoveTable.of(mdp), state)
+    residual = in_place.back_up(mdp.arrays, padded.MoveTable.of(mdp), state)
     assert np.abs(best - known.values).max() < 1e-14
     assert (action == known.actions).all()
     assert np.abs(np.array(residual) - known.residual).max() < 1e-14
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 16])
+@pytest.mark.parametrize("entries", [1_000, 10**9])
+def test_padded_rows_are_swept_as_those_of_the_model_are(width, entries):
+    """Rows of all lengths up to a width, deterministic ones among them, and of a policy that changes in some states."""
+    n, rng = 80, np.random.default_rng(width)
+    moves = np.zeros((n, 3, n))
+    for s in range(n):
+        for a in range(3):
+            length = rng.integers(1, width + 1)
+            moves[s, a, rng.choice(n, length, replace=False)] = rng.dirichlet(np.ones(length))
+    mdp = al.MDP(rng.standard_normal((n, 3)), moves, 0.9)
+    copies = padded.PaddedRows.empty(mdp)
+    policy = rng.integers(3, size=n).astype(np.int32)
+    for _ in range(3):
+        rows = PolicyRows.of(mdp, policy)
+        padded.copy_rows(mdp.arrays, policy, copies)
+        plain = sweeps.sweep(rows, np.zeros(n), 20, 0.0, entries)
+        swept = sweeps.sweep(rows, np.zeros(n), 20, 0.0, entries, padded=copies)
+        assert plain.sweeps == swept.sweeps
+        np.testing.assert_allclose(swept.values, plain.values, rtol=1e-12, atol=1e-12)
+        policy[rng.choice(n, 10)] = rng.integers(3)
+
+
+def test_rows_are_padded_where_they_are_short_and_about_as_long_as_each_other():
+    assert padded.suits(al.zoo.garnet(200, 4, 5))
+    assert not padded.suits(al.zoo.garnet(200, 4, 40))
+    assert not padded.suits(al.zoo.maze(size=12))  # whose relocation is a shared row

@@ -20,18 +20,18 @@ from adalook._arrays import FloatArray, IntArray
 from adalook.planning import threads
 from adalook.planning.certificate import loss_bound, rounding_bound
 from adalook.planning.evaluation import (
-    acyclic,
     aggregation,
-    components,
     elimination,
     extrapolation,
     functional,
     in_place,
-    marching,
+    padded,
     sweeps,
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.linear import banded, krylov, lu
+from adalook.planning.evaluation.ordered import acyclic, components, marching
+from adalook.planning.evaluation.padded import NO_MOVES, NO_ROWS, MoveTable, PaddedRows, copy_rows
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep
 from adalook.planning.lookahead import kernels
 from adalook.planning.lookahead.levels import backup
@@ -107,6 +107,8 @@ SETTLED = 32
 place is slow until the policy has settled; nor is a factorisation expected to be the last."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
+HOPELESS = 500.0
+"""Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -153,6 +155,15 @@ class ExactEvaluation:
         return Costs(self.mdp)
 
     @cached_property
+    def _padded(self) -> PaddedRows:
+        """Copies of the rows of the last policy that was swept, padded where that pays."""
+        return PaddedRows.empty(self.mdp) if self._pads else NO_ROWS
+
+    @cached_property
+    def _pads(self) -> bool:
+        return padded.suits(self.mdp)
+
+    @cached_property
     def _entries(self) -> int:
         """About how many stored numbers a sweep reads."""
         return sweeps.sweep_entries(self.mdp)
@@ -197,9 +208,9 @@ class ExactEvaluation:
         n, rows, done = self.mdp.num_states, PolicyRows.of(self.mdp, policy), [sweeps.NAME]
         if self._lu_pays:
             return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
-        if self._entries >= threads.MIN_ENTRIES:
+        if self._entries >= threads.MIN_ENTRIES and not self._pads:
             rows = rows.side_by_side()
-        values, count, reached, rate = self._sweep(rows, start, FIRST_SWEEPS, span_tol)
+        values, count, reached, rate = self._sweep(policy, rows, start, FIRST_SWEEPS, span_tol)
         floor = self._span_floor(values)
         krylov_tried, corrected = False, math.inf
         while reached > span_tol and count < most:
@@ -207,7 +218,7 @@ class ExactEvaluation:
             slow = left > self._coarse_sweeps and rate > self._coarse_rate and corrected > 0.0
             if slow and self._coarse_chances and reached > NEAR_ROUNDING * floor:
                 coarse = aggregation.correct(rows, values)
-                swept = self._sweep(rows, coarse, SMOOTHING_SWEEPS, span_tol)
+                swept = self._sweep(policy, rows, coarse, SMOOTHING_SWEEPS, span_tol)
                 count += swept.sweeps + aggregation.SWEEPS
                 then = _sweeps_left(swept.span, span_tol, swept.rate)
                 if swept.span < MOST_RISE * reached and reached < 0.5 * corrected and then + SMOOTHING_SWEEPS < left:
@@ -232,7 +243,7 @@ class ExactEvaluation:
             more = int(min(max(left * 0.5, FIRST_SWEEPS), 1_000, max(1.0, most - count)))
             previous = reached
             values, made, reached, rate = self._sweep(
-                rows, values, more, span_tol, extrapolating=reached > NEAR_ROUNDING * floor
+                policy, rows, values, more, span_tol, extrapolating=reached > NEAR_ROUNDING * floor
             )
             count += made
             if reached >= previous and rate >= 1.0:
@@ -241,10 +252,21 @@ class ExactEvaluation:
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
 
     def _sweep(
-        self, rows: PolicyRows, start: FloatArray, count: int, span_tol: float, *, extrapolating: bool = True
+        self,
+        policy: IntArray,
+        rows: PolicyRows,
+        start: FloatArray,
+        count: int,
+        span_tol: float,
+        *,
+        extrapolating: bool = True,
     ) -> Swept:
-        """Sweep at most `count` times."""
-        return sweep(rows, start, count, span_tol, self._entries, extrapolating=extrapolating)
+        """Sweep a policy, which has these rows, at most `count` times; from copies of them where that pays."""
+        copies = NO_ROWS
+        if self._pads and count >= sweeps.PADDED_SWEEPS:
+            copies = self._padded
+            copy_rows(self.mdp.arrays, policy, copies)
+        return sweep(rows, start, count, span_tol, self._entries, extrapolating=extrapolating, padded=copies)
 
     def _factorise(self, rows: PolicyRows) -> FloatArray:
         """Solve by a sparse factorisation, and remember how much it filled up: that is what another one costs."""
@@ -298,6 +320,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         """The loss when it last fell by a tenth, and the rounds it had taken."""
         self._components_due = mdp.num_states >= components.LEAST_STATES or solver == components.NAME
         """Whether it is not known yet if a model falls into components."""
+        self._march_due = True
+        """Whether none was begun yet."""
         self._march: marching.March | None = None
         """The march that goes on in the next pass."""
         self._given_up = ""
@@ -315,8 +339,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         return self._solver == in_place.NAME or suits
 
     @cached_property
-    def _moves(self) -> in_place.MoveTable:
-        return in_place.MoveTable.of(self.mdp)
+    def _moves(self) -> MoveTable:
+        return MoveTable.of(self.mdp)
 
     @cached_property
     def _contest(self) -> Contest:
@@ -345,7 +369,11 @@ class AdaptiveEvaluation(ExactEvaluation):
             if by_parts is not None:
                 return by_parts
         if self._solver == marching.NAME:
-            marched = self._marching_pass(policy, values, last, AS_ASKED)
+            marched = None
+            if self._march is not None:
+                marched = self._go_on_marching(policy, values, AS_ASKED)
+            elif self._march_due:
+                marched = self._begin_march(policy, AS_ASKED)
             if marched is not None:
                 return marched
         if self._solver in DIRECT_SOLVERS and (self._solver != banded.NAME or self._narrow(policy)):
@@ -398,14 +426,12 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
-            if name == IN_PLACE and marching.suits(self.mdp):
-                marched = self._marching_pass(
-                    policy, values, last, "a direction to march in: rewards are best somewhere"
-                )
+            if name == IN_PLACE and marching.suits(self.mdp) and not values.any():
+                marched = self._begin_march(policy, "a direction to march in: rewards are best somewhere")
                 if marched is not None:
                     return marched
         elif self._march is not None:
-            marched = self._marching_pass(policy, values, last, "a march that gets on")
+            marched = self._go_on_marching(policy, values, "a march that gets on")
             if marched is not None:
                 return marched
             self._price_direct(policy)
@@ -417,6 +443,11 @@ class AdaptiveEvaluation(ExactEvaluation):
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
+            stuck = contest.current == IN_PLACE and contest.remaining == math.inf
+            if stuck and self._march_due and self.mdp.growth <= marching.MOST_GROWTH:
+                marched = self._begin_march(policy, "iteration in the model's own order gets nowhere")
+                if marched is not None:
+                    return marched
             self._price_direct(policy)
             unsettled = self._changes(last)
             if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
@@ -438,7 +469,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
         soon = CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions)
         if contest.current == SWEEPS:
-            swept, jacobi = self._try_sweeps(rows, values)
+            swept, jacobi = self._try_sweeps(rows, policy, values)
             if jacobi < soon:
                 contest.compared(jacobi * costs.sweep, math.inf, swept.sweeps * costs.sweep)
                 return swept.values
@@ -448,7 +479,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             if gauss_seidel < soon:
                 contest.compared(math.inf, gauss_seidel * costs.sweep, in_place_too.sweeps * costs.sweep)
                 return in_place_too.values
-            swept, jacobi = self._try_sweeps(rows, values)
+            swept, jacobi = self._try_sweeps(rows, policy, values)
         cost = (swept.sweeps + in_place_too.sweeps) * costs.sweep
         contest.compared(jacobi * costs.sweep, gauss_seidel * costs.sweep, cost)
         return swept.values if jacobi < gauss_seidel else in_place_too.values
@@ -468,7 +499,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         rate = _rate(before, after, COMPARED_SWEEPS)
         return Swept(ended, made, after, rate), _sweeps_left(after, self._span_for(self.tolerance), rate)
 
-    def _try_sweeps(self, rows: PolicyRows, values: FloatArray) -> tuple[Swept, float]:
+    def _try_sweeps(self, rows: PolicyRows, policy: IntArray, values: FloatArray) -> tuple[Swept, float]:
         """Sweep at once as often as is compared, and return how many sweeps seem to be left.
 
         They are judged by the later ones, as the first ones remove what sweeps in place do, too; if they are fast, by
@@ -477,15 +508,16 @@ class AdaptiveEvaluation(ExactEvaluation):
         """
         contest, span_tol = self._contest, self._span_for(self.tolerance)
         floor = self._span_floor(values)
-        first = self._sweep(rows, values, COMPARED_SWEEPS // 2, floor)
+        first = self._sweep(policy, rows, values, COMPARED_SWEEPS // 2, floor)
         if first.rate < extrapolation.SLOW:
             return first, _sweeps_left(first.span, span_tol, first.rate)
-        swept = self._sweep(rows, first.values, TRIED_SWEEPS, floor)
+        swept = self._sweep(policy, rows, first.values, TRIED_SWEEPS, floor)
         rate = swept.rate
         left, made = _sweeps_left(swept.span, span_tol, rate), first.sweeps + swept.sweeps
         slow = left > self._coarse_sweeps and rate > self._coarse_rate
         if slow and self._coarse_chances and contest.current == IN_PLACE and not contest.local:
-            coarse = self._sweep(rows, aggregation.correct(rows, swept.values), SMOOTHING_SWEEPS, floor)
+            corrected = aggregation.correct(rows, swept.values)
+            coarse = self._sweep(policy, rows, corrected, SMOOTHING_SWEEPS, floor)
             cycle = coarse.sweeps + aggregation.SWEEPS
             then = _sweeps_left(coarse.span, span_tol, _rate(swept.span, coarse.span, cycle))
             made += cycle
@@ -548,7 +580,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             most_work=min(in_place.MAX_WORK, work / self._costs.state),
             before=self._sweeps,
         )
-        return sweeps.sweep_and_back_up(mdp, values, policy, limits, self._eliminating, partial_span, changed)
+        table = self._moves if self._pads else NO_MOVES
+        return sweeps.sweep_and_back_up(
+            mdp, values, policy, table, self._padded, limits, self._eliminating, partial_span, changed
+        )
 
     def _in_place_pass(
         self, policy: IntArray, values: FloatArray, last: PassOutcome | None, reason: str
@@ -576,25 +611,34 @@ class AdaptiveEvaluation(ExactEvaluation):
             forecast=forecast,
         )
 
-    def _marching_pass(
-        self, policy: IntArray, values: FloatArray, last: PassOutcome | None, reason: str
-    ) -> PolicyEvaluation | None:
-        """Begin a march from below, unless values are given, or go on with it; None where there is none.
+    def _begin_march(self, policy: IntArray, reason: str) -> PolicyEvaluation | None:
+        """Begin a march from below, whatever the values so far; None where there is no direction to go in.
 
         One whose windows do not settle has cost the work of some twenty backups, which are not booked.
         """
-        if last is None and not values.any():
-            order = marching.order_of(self.mdp)
-            self._march = None if order is None else marching.March(self.mdp, order, self.tolerance)
-        if self._march is None:
+        self._march_due = False
+        order = marching.order_of(self.mdp)
+        if order is None:
             return None
-        result = self._march.run(policy, None if last is None else values)
+        self._march = marching.March(self.mdp, order, self.tolerance)
+        return self._marching_pass(policy, None, marching.PREPARATION, reason)
+
+    def _go_on_marching(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation | None:
+        """Go on with a march from values (S,); None if it gets nowhere."""
+        return self._marching_pass(policy, values, 0, reason)
+
+    def _marching_pass(
+        self, policy: IntArray, values: FloatArray | None, prepared: int, reason: str
+    ) -> PolicyEvaluation | None:
+        """March for a while, after a preparation that cost so many backups."""
+        assert self._march is not None
+        result = self._march.run(policy, values)
         if result is None or not result.goes_on:
             self._march = None
         if result is None:
             self._given_up = f"{marching.NAME} was given up; "
             return None
-        return self._marched(result, marching.NAME, marching.PREPARATION if last is None else 0, reason)
+        return self._marched(result, marching.NAME, prepared, reason)
 
     def _components_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation | None:
         """Solve component by component, once; None where one of them holds most states."""
@@ -696,9 +740,9 @@ class AdaptiveEvaluation(ExactEvaluation):
             exact = lu.NAME in result.solver or (result.exact and span_tol <= floor)
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
         rows = PolicyRows.of(mdp, policy)
-        if self._entries >= threads.MIN_ENTRIES and max_sweeps > 2:
+        if self._entries >= threads.MIN_ENTRIES and max_sweeps >= sweeps.PADDED_SWEEPS and not self._pads:
             rows = rows.side_by_side()
-        swept = self._sweep(rows, values, int(max_sweeps), span_tol)
+        swept = self._sweep(policy, rows, values, int(max_sweeps), span_tol)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
 
@@ -893,9 +937,13 @@ class Contest:
         rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
         lost = now == math.inf and rival in self._pace  # it gets nowhere, where the other one did
-        if SWITCH_FACTOR * then < now and (lost or self.spent[current] >= FAIR_SHARE * then):
+        if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
+        hopeless = self.local and now >= HOPELESS * self._costs.backup
+        if current == IN_PLACE and hopeless and not self.spent[SWEEPS]:
+            self.current = SWEEPS
+            return SWEEPS, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[SWEEPS]} have not been tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
 
 

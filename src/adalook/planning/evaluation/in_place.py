@@ -16,7 +16,7 @@ The rounds are compiled as one loop: on small models a round takes microseconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from adalook.mdp.transitions import (
 )
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
+from adalook.planning.evaluation.padded import MoveTable, PaddedRows, back_up_table, best_move, product, room_for_rows
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
@@ -71,9 +72,7 @@ states changed, and ever fewer."""
 WAY_BACK = 3.0
 """Backups of small models go one way once the way back moves values less than this share of what the way there does;
 on large ones news may come from either end later on (windy-300 takes 0.65 s, and 3.8 s without the way back)."""
-NO_ACTION, UNKNOWN = -1, -1
-WIDTHS = (3, 4, 5)
-"""Row lengths for which kernels are compiled apart, with the loop over a row unrolled: it takes half the time."""
+UNKNOWN = -1
 MAX_PLACES = 2**28
 """Successors of all moves, padded, beyond which a model takes too much room: 12 bytes each."""
 FLOW_STEPS, ONE_WAY = 4, 3.0
@@ -139,34 +138,6 @@ def has_short_rows(mdp: MDP) -> bool:
     """Return whether the rows of all moves can be stored side by side, padded to the longest."""
     short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
     return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
-
-
-class MoveTable(NamedTuple):
-    """The rows of all moves, all of one length: Q(s, a) = reward(s, a) + Σ weight(s·A + a, k) v(successor(s·A + a, k)).
-
-    Reading one has neither branches nor lookups.
-    """
-
-    reward: FloatArray  # (S, A) takes in what is expected of shared rows; −inf where an action is not offered
-    successor: IntArray  # (S·A, width)
-    weight: FloatArray  # (S·A, width) γ times probabilities, zero in the padding
-    places: tuple[int, ...]
-    """As many as a row has, or none: the length of a tuple is part of its type, for which kernels are compiled."""
-
-    @classmethod
-    def of(cls, mdp: MDP) -> MoveTable:
-        """Write the table of a model."""
-        table = cls.empty(mdp)
-        _write_table(mdp.arrays, table)
-        return table
-
-    @classmethod
-    def empty(cls, mdp: MDP) -> MoveTable:
-        """Return a table with room for the rows of a model, not written yet."""
-        width = next((width for width in WIDTHS if width >= mdp.longest_row), mdp.longest_row)
-        places = (0,) * width if width in WIDTHS else ()
-        successor, weight = np.empty((mdp.codes.size, width), mdp.codes.dtype), np.empty((mdp.codes.size, width))
-        return cls(np.empty(mdp.codes.shape), successor, weight, places)
 
 
 def sweep_in_place(mdp: MDP, table: MoveTable, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
@@ -241,45 +212,6 @@ class IterationState(NamedTuple):
     shared: FloatArray  # (rows,) expectation of each shared row
 
 
-class PaddedRows(NamedTuple):
-    """The rows of one policy, as in `MoveTable`, side by side in memory.
-
-    What a move leaves in place is solved for: with p = P(s | s, π(s)), reward and weights are divided by 1 − γ p, and
-    s itself has no weight.
-    """
-
-    reward: FloatArray  # (S,)
-    successor: IntArray  # (S, width)
-    weight: FloatArray  # (S, width)
-    places: tuple[int, ...]
-
-
-@compiled
-def _write_table(model: ModelArrays, table: MoveTable) -> None:
-    """Write the rows of all moves; of shared ones, the reward alone."""
-    num_states, num_actions = model.codes.shape
-    reward, successor, weight, _ = table
-    width = index(successor.shape[1])
-    for s in range(index(num_states)):
-        for a in range(index(num_actions)):
-            code, place = model.codes[s, a], s * index(num_actions) + a
-            reward[s, a] = model.rewards[s, a] if code != NOT_OFFERED else -np.inf
-            if is_stochastic(code) and row_of(code) >= model.num_shared:
-                first = index(model.indptr[index(row_of(code))])
-                length = index(model.indptr[index(row_of(code)) + index(1)]) - first
-                for k in range(width):  # to the end, whatever the length, which no processor can foretell
-                    used = k < length
-                    entry = first + (k if used else index(0))
-                    successor[place, k] = model.indices[entry] if used else s
-                    weight[place, k] = model.discount * model.data[entry] if used else 0.0
-            else:
-                certain = is_deterministic(code)
-                successor[place, index(0)] = code if certain else s
-                weight[place, index(0)] = model.discount if certain else 0.0
-                for k in range(index(1), width):
-                    successor[place, k], weight[place, k] = s, 0.0
-
-
 @compiled
 def _expect_shared(model: ModelArrays, v: FloatArray, shared: FloatArray, table: MoveTable) -> None:
     """Compute what is expected of shared rows, and take it into the rewards of the moves that have one."""
@@ -293,44 +225,19 @@ def _expect_shared(model: ModelArrays, v: FloatArray, shared: FloatArray, table:
                 table.reward[s, a] = model.rewards[s, a] + model.discount * shared[index(row_of(code))]
 
 
-@inlined
-def _row_value(reward: float, rows: MoveTable | PaddedRows, row: int, v: FloatArray) -> float:
-    """Return reward + Σ weight v over one row of a `MoveTable` or of `PaddedRows`; short ones are unrolled.
-
-    Two sums side by side: in place, one product waits for the state before, and the others should not wait for it.
-    """
-    total: float = reward + _product(rows, row, 0, v)
-    if len(rows.places) > 0:
-        rest: float = _product(rows, row, 1, v) + _product(rows, row, 2, v)
-        if len(rows.places) > 3:
-            total += _product(rows, row, 3, v)
-        if len(rows.places) > 4:
-            rest += _product(rows, row, 4, v)
-    else:
-        rest = 0.0
-        for k in range(1, rows.successor.shape[1]):
-            rest += _product(rows, row, k, v)
-    return total + rest
-
-
-@inlined
-def _product(rows: MoveTable | PaddedRows, row: int, k: int, v: FloatArray) -> Any:
-    """Return weight times value at place k of a row."""
-    return rows.weight[row, index(k)] * v[index(rows.successor[row, index(k)])]
-
-
 @compiled
-def _pad_rows(table: MoveTable, policy: IntArray, in_place: IntArray, has_shared: bool, padded: PaddedRows) -> None:
-    """Copy a policy's rows; in_place (S,) remembers the actions whose rows are there already.
+def _pad_rows(table: MoveTable, policy: IntArray, has_shared: bool, padded: PaddedRows) -> None:
+    """Copy the rows of a policy that are not there yet.
 
-    What is expected of shared rows changes with the values.
+    What a move leaves in place is solved for: with p = P(s | s, π(s)), reward and weights are divided by 1 − γ p, and
+    s itself has no weight. What is expected of shared rows changes with the values.
     """
     num_actions = index(table.reward.shape[1])
     for s in range(index(len(policy))):
         a = index(policy[s])
-        if policy[s] == in_place[s] and not has_shared:
+        if policy[s] == padded.action[s] and not has_shared:
             continue
-        in_place[s] = policy[s]
+        padded.action[s] = policy[s]
         row, stay = s * num_actions + a, 0.0
         for k in range(index(padded.successor.shape[1])):
             here = index(table.successor[row, k]) == s
@@ -411,15 +318,9 @@ def _sweep_policy(
     model: ModelArrays, table: MoveTable, shared: FloatArray, v: FloatArray, policy: IntArray, count: int
 ) -> None:
     """Sweep T_π so many times, in place."""
-    num_states, width = len(v), table.successor.shape[1]
-    padded = PaddedRows(
-        np.empty(num_states),
-        np.empty((num_states, width), model.codes.dtype),
-        np.empty((num_states, width)),
-        table.places,
-    )
+    padded = room_for_rows(table)
     _expect_shared(model, v, shared, table)
-    _pad_rows(table, policy, np.full_like(policy, NO_ACTION), False, padded)
+    _pad_rows(table, policy, False, padded)
     nobody = np.empty(0, model.codes.dtype)
     active = ActiveSet(np.empty(0, np.bool_), nobody, nobody, nobody)
     _sweep_until(
@@ -431,7 +332,7 @@ def _sweep_policy(
         _against_the_flow(padded)[0],
         active,
         0,
-        np.empty((WINDOW, num_states)),
+        np.empty((WINDOW, len(v))),
     )
 
 
@@ -444,18 +345,18 @@ def _swept_value(rows: PaddedRows, s: int, v: FloatArray, forward: bool) -> floa
     """
     total: float = rows.reward[s]
     if len(rows.places) > 3:
-        smaller, larger = _product(rows, s, 1, v), _product(rows, s, 2, v)
-        total += _product(rows, s, 0, v)
-        rest: float = _product(rows, s, 3, v)
+        smaller, larger = product(rows, s, 1, v), product(rows, s, 2, v)
+        total += product(rows, s, 0, v)
+        rest: float = product(rows, s, 3, v)
         if len(rows.places) > 4:
-            rest += _product(rows, s, 4, v)
+            rest += product(rows, s, 4, v)
         total += rest
     else:
-        smaller, larger = _product(rows, s, 0, v), _product(rows, s, 1, v)
-        total += _product(rows, s, 2, v)
+        smaller, larger = product(rows, s, 0, v), product(rows, s, 1, v)
+        total += product(rows, s, 2, v)
         if len(rows.places) == 0:
             for k in range(3, rows.successor.shape[1]):
-                total += _product(rows, s, k, v)
+                total += product(rows, s, k, v)
     result: float = (total + larger) + smaller if forward else (total + smaller) + larger
     return result
 
@@ -595,21 +496,6 @@ def _list_moved(moved: BoolArray, changed: IntArray) -> None:
             count += 1
 
 
-@inlined
-def _best_move(table: MoveTable, v: FloatArray, chosen: int, s: int) -> tuple[float, int, float]:
-    """Return (value of the best move of a state, its action, value of the chosen action), which wins ties."""
-    num_actions = table.reward.shape[1]
-    row = s * index(num_actions)
-    top, own = -np.inf, -np.inf
-    action = chosen
-    for a in range(num_actions):
-        q = _row_value(table.reward[s, index(a)], table, row + index(a), v)
-        action = a if q > top else action
-        top = q if q > top else top
-        own = q if a == chosen else own
-    return top, chosen if own == top else action, own
-
-
 @compiled
 def back_up(model: ModelArrays, table: MoveTable, state: IterationState) -> tuple[float, float, float, float, float]:
     """Do as `backup_range` for all states, by the table where its sums are short enough for the rounding bound.
@@ -622,17 +508,7 @@ def back_up(model: ModelArrays, table: MoveTable, state: IterationState) -> tupl
         low, high, own_low, own_high, size = backup_range(model, shared, v, policy, best, action, 0, len(v))
         return low, high, own_low, own_high, size
     _expect_shared(model, v, shared, table)
-    low, high, own_low, own_high, size = np.inf, -np.inf, np.inf, -np.inf, 0.0
-    for s in range(index(len(v))):
-        top, top_action, own = _best_move(table, v, policy[s], s)
-        best[s] = top
-        action[s] = top_action
-        gain, drift, magnitude = top - v[s], own - v[s], abs(v[s])
-        low = gain if gain < low else low
-        high = gain if gain > high else high
-        own_low = drift if drift < own_low else own_low
-        own_high = drift if drift > own_high else own_high
-        size = magnitude if magnitude > size else size
+    low, high, own_low, own_high, size = back_up_table(table, v, policy, best, action)
     return low, high, own_low, own_high, size
 
 
@@ -647,14 +523,14 @@ def _improve_there_and_back(table: MoveTable, v: FloatArray, policy: IntArray, b
     changed, there, back = 0, 0.0, 0.0
     for i in range(index(len(v))):
         from_end = last - i
-        top, action, _ = _best_move(table, v, policy[from_end], from_end)
+        top, action, _ = best_move(table, v, policy[from_end], from_end)
         there += abs(top - v[from_end])
         changed += action != policy[from_end]
         v[from_end], policy[from_end] = top, action
     if VERY_FEW * changed <= len(v) or not back_pays:
         return 1, back_pays
     for s in range(index(len(v))):
-        top, policy[s], _ = _best_move(table, v, policy[s], s)
+        top, policy[s], _ = best_move(table, v, policy[s], s)
         back += abs(top - v[s])
         v[s] = top
     return 2, WAY_BACK * back >= there
@@ -703,13 +579,7 @@ def _run_rounds(
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
     v, policy, best, action, shared = state
-    width = table.successor.shape[1]
-    padded = PaddedRows(
-        np.empty(num_states),
-        np.empty((num_states, width), model.codes.dtype),
-        np.empty((num_states, width)),
-        table.places,
-    )
+    padded = room_for_rows(table)
     listed = 0 if whole else num_states
     active = ActiveSet(
         np.empty(listed, np.bool_),
@@ -717,7 +587,7 @@ def _run_rounds(
         np.empty(listed, model.codes.dtype),
         np.zeros(listed, np.int32),
     )
-    before, in_place = np.empty_like(policy), np.full_like(policy, NO_ACTION)
+    before = np.empty_like(policy)
     steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
     settling, back_pays = different == UNKNOWN, True
@@ -747,7 +617,7 @@ def _run_rounds(
         changed += different
         max_sweeps, target = _next_sweeps(left, num_states, partial_span, goal.sweep_tol)
         _expect_shared(model, v, shared, table)
-        _pad_rows(table, policy, in_place, len(shared) > 0, padded)
+        _pad_rows(table, policy, len(shared) > 0, padded)
         if max_sweeps >= LONG and FEW * changed > num_states:
             direction, steps_followed = _against_the_flow(padded)
             swept += steps_followed * num_states

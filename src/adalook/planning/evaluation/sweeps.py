@@ -21,6 +21,7 @@ from adalook.planning.evaluation.base import NO_EVALUATION, PassOutcome, PolicyE
 from adalook.planning.evaluation.elimination import EliminatingBackups, KnownBounds, RoundingSizes, renew
 from adalook.planning.evaluation.elimination import backup_range as eliminating_range
 from adalook.planning.evaluation.extrapolation import START, History, keep_change, pace_after
+from adalook.planning.evaluation.padded import NO_ROWS, MoveTable, PaddedRows, back_up_table, copy_rows, row_value
 from adalook.planning.lookahead.kernels import (
     backup_range,
     count_different,
@@ -39,6 +40,8 @@ SWEEPS_GROWTH = 4
 not change has not settled, news has not come far."""
 COPIED_ROW_LENGTH = 64
 """Successors of a row, on average, up to which rows are worth copying next to each other."""
+PADDED_SWEEPS = 3
+"""Sweeps of one policy from which on its rows are worth copying to places of one length, where they are short."""
 
 
 class PolicyRows(NamedTuple):
@@ -111,8 +114,11 @@ def sweep(
     entries: int,
     *,
     extrapolating: bool = True,
+    padded: PaddedRows = NO_ROWS,
 ) -> Swept:
     """Sweep T_π until the span of a change T_π v − v is at most `span_tol`, or `max_sweeps` times.
+
+    With `padded` from these copies of the rows, if there are any.
 
     What is slow is extrapolated, if asked for, and in the end the values are shifted by what all later sweeps have in
     common; neither if `span_tol` is negative.
@@ -120,7 +126,7 @@ def sweep(
     history = History.of(len(start), max_sweeps if extrapolating and span_tol >= 0.0 else 0)
     buffers = Buffers(start.copy(), np.empty_like(start), np.empty(rows.num_shared), history)
     many = _sweep_until if entries < threads.MIN_ENTRIES else _sweep_in_threads
-    count, low, high, rate = many(rows, buffers, max_sweeps, span_tol)
+    count, low, high, rate = many(rows, padded, buffers, max_sweeps, span_tol)
     values = buffers.spare if count % 2 else buffers.values
     # All changes of one sign: the sum of all later sweeps is at least γ/(1 − γ) times the smallest of them.
     common = low if low > 0 else high if high < 0 else 0.0
@@ -183,6 +189,8 @@ def sweep_and_back_up(
     mdp: MDP,
     values: FloatArray,
     policy: IntArray,
+    table: MoveTable,
+    padded: PaddedRows,
     limits: RoundLimits,
     eliminating: EliminatingBackups | None,
     partial_span: float,
@@ -190,8 +198,9 @@ def sweep_and_back_up(
 ) -> SweepRounds:
     """Sweep a policy as often as the improvements to come are worth, back up, and go on with the better one.
 
-    All in one compiled loop: on small models a round takes microseconds. `partial_span` is that of the last backup's
-    change, and `changed` the number of actions that it changed, or −1 at the beginning, when it is not known.
+    All in one compiled loop: on small models a round takes microseconds. Where padding pays, `table` has
+    all moves, and `padded` room for a policy's rows, of which it keeps what it has. `partial_span` is that of the last
+    backup's change, and `changed` the number of actions that it changed, or −1 at the beginning, when it is not known.
     """
     values, policy = values.copy(), policy.copy()
     if eliminating is None:
@@ -202,7 +211,7 @@ def sweep_and_back_up(
     history = History.of(len(values), limits.most_sweeps)
     state = RoundState(values, np.empty_like(values), policy, best, action, shared, history)
     count, backups, pairs, unsettled, slow, residual = _run_rounds(
-        mdp.arrays, state, known, sizes, limits, partial_span, changed
+        mdp.arrays, table, state, padded, known, sizes, limits, partial_span, changed
     )
     change = Residual(*residual)
     last_backup = None if slow else Backup(best, action, shared, change)
@@ -278,12 +287,26 @@ def _sweep_range(
 
 
 @compiled
+def _sweep_padded(padded: PaddedRows, v: FloatArray, out: FloatArray, first: int, last: int) -> tuple[float, float]:
+    """Do as `_sweep_range`, from padded rows."""
+    low, high = np.inf, -np.inf
+    for s in range(index(first), index(last)):
+        new = row_value(padded.reward[s], padded, s, v)
+        out[s] = new
+        change = new - v[s]
+        low = change if change < low else low
+        high = change if change > high else high
+    return low, high
+
+
+@compiled
 def _sweep_until(
-    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float
+    rows: PolicyRows, padded: PaddedRows, buffers: Buffers, max_sweeps: int, span_tol: float
 ) -> tuple[int, float, float, float]:
     """Repeat T_π from the values until the span of a change is at most `span_tol`, or `max_sweeps` times.
 
-    The answer ends in them (even count) or in spare (odd count). Returns (count, min, max, rate).
+    By the padded rows, if there are any. The answer ends in the values (even count) or in spare (odd count). Returns
+    (count, min, max, rate).
     """
     v, spare, shared, history = buffers
     low, high, before = -np.inf, np.inf, np.inf
@@ -291,8 +314,11 @@ def _sweep_until(
     while count < max_sweeps:
         before = high - low
         old, new = (v, spare) if count % 2 == 0 else (spare, v)
-        shared_expectations(rows, old, shared)
-        low, high = _sweep_range(rows, shared, old, new, 0, len(v))
+        if len(padded.reward) > 0:
+            low, high = _sweep_padded(padded, old, new, 0, len(v))
+        else:
+            shared_expectations(rows, old, shared)
+            low, high = _sweep_range(rows, shared, old, new, 0, len(v))
         count += 1
         more = count < max_sweeps and high - low > span_tol
         low, high = keep_change(history, old, new, low, high, before, more)
@@ -305,7 +331,9 @@ def _sweep_until(
 @compiled
 def _run_rounds(
     model: ModelArrays,
+    table: MoveTable,
     state: RoundState,
+    padded: PaddedRows,
     known: KnownBounds,
     sizes: RoundingSizes,
     limits: RoundLimits,
@@ -321,6 +349,7 @@ def _run_rounds(
     num_states = len(v)
     reward, code = np.empty(num_states), np.empty(num_states, model.codes.dtype)
     rows = PolicyRows(reward, code, model.indptr, model.indices, model.data, model.num_shared, model.discount)
+    scattered = PaddedRows(padded.reward[:0], padded.successor[:0], padded.weight[:0], padded.places, padded.action)
     total, backups, pairs = 0, 0, 0.0
     fresh = history.notes.copy()
     while True:
@@ -331,9 +360,14 @@ def _run_rounds(
                 most = min(most, int(np.ceil(limits.sweeps_per_change * num_states / changed)))
             most = min(most, max(SWEEPS_GROWTH * (limits.before + total), model.codes.shape[1]))
         span_tol = max(limits.sweep_tol, limits.sweep_share * share * partial_span)
-        _gather_policy(model, policy, reward, code)
         history.notes[:] = fresh
-        count, low, high, _ = _sweep_until(rows, Buffers(v, spare, shared, history), most, span_tol)
+        copies = padded if most >= PADDED_SWEEPS else scattered
+        if len(copies.reward) > 0:
+            copy_rows(model, policy, copies)
+        else:
+            _gather_policy(model, policy, reward, code)
+        buffers = Buffers(v, spare, shared, history)
+        count, low, high, _ = _sweep_until(rows, copies, buffers, most, span_tol)
         total += count
         if count % 2 == 1:
             v[:] = spare
@@ -350,6 +384,9 @@ def _run_rounds(
                 model, shared, v, policy, known, margin, best, action, 0, num_states
             )
             pairs += looked_at
+        elif len(table.reward) > 0:
+            low, high, own_low, own_high, size = back_up_table(table, v, policy, best, action)
+            pairs += model.codes.size
         else:
             low, high, own_low, own_high, size = backup_range(model, shared, v, policy, best, action, 0, num_states)
             pairs += model.codes.size
@@ -366,7 +403,7 @@ def _run_rounds(
 
 
 def _sweep_in_threads(
-    rows: PolicyRows, buffers: Buffers, max_sweeps: int, span_tol: float
+    rows: PolicyRows, padded: PaddedRows, buffers: Buffers, max_sweeps: int, span_tol: float
 ) -> tuple[int, float, float, float]:
     """Do as `_sweep_until`, each sweep split over the cores."""
     v, spare, shared, history = buffers
@@ -375,8 +412,11 @@ def _sweep_in_threads(
     while count < max_sweeps:
         before = high - low
         old, new = (v, spare) if count % 2 == 0 else (spare, v)
-        shared_expectations(rows, old, shared)
-        parts = threads.split(_sweep_range, len(v), (rows, shared, old, new))
+        if len(padded.reward):
+            parts = threads.split(_sweep_padded, len(v), (padded, old, new))
+        else:
+            shared_expectations(rows, old, shared)
+            parts = threads.split(_sweep_range, len(v), (rows, shared, old, new))
         low, high = min(part[0] for part in parts), max(part[1] for part in parts)
         count += 1
         more = count < max_sweeps and high - low > span_tol

@@ -20,8 +20,9 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning.certificate import Certificate, from_bounds
-from adalook.planning.evaluation import acyclic, functional, sweeps
+from adalook.planning.evaluation import functional, sweeps
 from adalook.planning.evaluation.linear import krylov, lu
+from adalook.planning.evaluation.ordered import acyclic
 from adalook.planning.precision import double_double as dd
 from adalook.planning.precision.ties import certain_ties
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
-from adalook.planning.evaluation import marching
+from adalook.planning.evaluation.ordered import marching
 from adalook.planning.solve import starting_policy
 from tests.exact import random_mdp
 

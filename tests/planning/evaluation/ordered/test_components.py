@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
-from adalook.planning.evaluation import components
+from adalook.planning.evaluation.ordered import components
 from tests.exact import random_mdp
 
 

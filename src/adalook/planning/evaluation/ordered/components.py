@@ -18,9 +18,9 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
-from adalook.planning.evaluation import marching
-from adalook.planning.evaluation.in_place import MoveTable, has_short_rows
-from adalook.planning.evaluation.marching import (
+from adalook.planning.evaluation.in_place import has_short_rows
+from adalook.planning.evaluation.ordered import marching
+from adalook.planning.evaluation.ordered.marching import (
     LARGEST_WINDOW,
     LEAST_WINDOW,
     LEVELS,
@@ -33,6 +33,7 @@ from adalook.planning.evaluation.marching import (
     rounds_of,
     scratch_of,
 )
+from adalook.planning.evaluation.padded import MoveTable
 from adalook.planning.lookahead.kernels import index
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _solve_in_order(
 
     It is where, after the first few, one in `MOST_UNSOLVED` gets nowhere: what leads there is not solved, either.
     """
-    scratch = scratch_of(table, policy, found.largest)
+    scratch = scratch_of(table, found.largest)
     rounds, swept, backed_up, first, unsolved = 0, 0, 0, 0, 0
     for k in range(len(found.ends)):
         part = Part(first, int(found.ends[k]), int(found.windows[k]), found.closed[k])

@@ -26,17 +26,8 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
-from adalook.planning.evaluation.in_place import (
-    LOCAL_ROW,
-    MAX_PLACES,
-    NO_ACTION,
-    SAMPLE,
-    MoveTable,
-    PaddedRows,
-    _best_move,
-    _one_way_or_none,
-    _row_value,
-)
+from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none
+from adalook.planning.evaluation.padded import MoveTable, PaddedRows, best_move, room_for_rows, row_value
 from adalook.planning.lookahead.kernels import index
 
 if TYPE_CHECKING:
@@ -286,8 +277,6 @@ class MarchScratch(NamedTuple):
     """Arrays that a march works with beside values and policy."""
 
     padded: PaddedRows
-    in_place: IntArray
-    """(S,) the actions whose rows are in `padded` already."""
     steps: FloatArray
     """(W, at least two windows) changes of the last sweeps of a window."""
     saved: FloatArray
@@ -295,16 +284,9 @@ class MarchScratch(NamedTuple):
 
 
 @compiled
-def scratch_of(table: MoveTable, policy: IntArray, largest: int) -> MarchScratch:
+def scratch_of(table: MoveTable, largest: int) -> MarchScratch:
     """Return scratch arrays for windows of up to `largest` states."""
-    num_states, width = table.reward.shape[0], table.successor.shape[1]
-    padded = PaddedRows(
-        np.empty(num_states),
-        np.empty((num_states, width), table.successor.dtype),
-        np.empty((num_states, width)),
-        table.places,
-    )
-    return MarchScratch(padded, np.full_like(policy, NO_ACTION), np.empty((WINDOW, largest)), np.empty(largest))
+    return MarchScratch(room_for_rows(table), np.empty((WINDOW, largest)), np.empty(largest))
 
 
 @compiled
@@ -317,7 +299,7 @@ def _march(
     """
     num_states, num_actions = table.reward.shape
     part = Part(0, num_states, limits.window, False)
-    scratch = scratch_of(table, policy, min(2 * limits.window, num_states))
+    scratch = scratch_of(table, min(2 * limits.window, num_states))
     backed_up = 0
     if from_below:
         backed_up, lost = improve_windows(table, v, policy, limits.least_change, part, True)
@@ -376,11 +358,11 @@ def rounds_of(
 @compiled
 def _copy_rows(table: MoveTable, policy: IntArray, scratch: MarchScratch, part: Part) -> None:
     """Copy the rows of a policy in a part, but for those that are there already."""
-    padded, in_place = scratch.padded, scratch.in_place
+    padded = scratch.padded
     num_actions = index(table.reward.shape[1])
     for s in range(index(part.first), index(part.end)):
-        if policy[s] != in_place[s]:
-            in_place[s] = policy[s]
+        if policy[s] != padded.action[s]:
+            padded.action[s] = policy[s]
             row = s * num_actions + index(policy[s])
             padded.reward[s] = table.reward[s, index(policy[s])]
             for k in range(index(padded.successor.shape[1])):
@@ -420,7 +402,7 @@ def improve_range(table: MoveTable, v: FloatArray, policy: IntArray, first: int,
     """Set v <- T v in place in the states first..end-1, and the policy with it: (least, largest) change."""
     low, high = np.inf, -np.inf
     for s in range(index(first), index(end)):
-        new, action, _ = _best_move(table, v, policy[s], s)
+        new, action, _ = best_move(table, v, policy[s], s)
         change = new - v[s]
         low = change if change < low else low
         high = change if change > high else high
@@ -497,7 +479,7 @@ def _shift(padded: PaddedRows, v: FloatArray, part: Part) -> None:
         left = 1.0
         for k in range(index(padded.weight.shape[1])):
             left -= padded.weight[s, k]
-        wanted = (_row_value(padded.reward[s], padded, s, v) - v[s]) / left
+        wanted = (row_value(padded.reward[s], padded, s, v) - v[s]) / left
         low, high = min(low, wanted), max(high, wanted)
     shift = 0.5 * (low + high)
     if np.isfinite(shift):
@@ -511,7 +493,7 @@ def _sweep_range(padded: PaddedRows, v: FloatArray, first: int, end: int, step: 
     largest = 0.0
     start = index(first)
     for s in range(start, index(end)):
-        new = _row_value(padded.reward[s], padded, s, v)
+        new = row_value(padded.reward[s], padded, s, v)
         change = new - v[s]
         step[s - start] = change
         change = abs(change)
