@@ -11,6 +11,7 @@ import pytest
 
 import adalook as al
 from adalook.learning import training
+from adalook.learning.acting import NO_ACTION
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.training import SWITCH_SECONDS, EnvPool, NStepReturns, annealed_epsilon, short_switch_interval
@@ -98,6 +99,24 @@ def test_an_agent_of_n_steps_stores_them_and_resumes_to_the_bit(tmp_path: Path) 
     assert counts[3] > 0.5
     assert min(counts[1:3]) > 0.01  # episodes end, and are truncated
     assert set(drawn.heads.tolist()) == {0}
+
+
+def test_random_actions_are_repeated_and_as_many_as_asked_for() -> None:
+    config = small_config(exploration_repeat=0.8, epsilon_start=0.3, epsilon_end=0.3, num_envs=4)
+    trainer = DQN(BREAKOUT, config, seed=0).trainer
+    actions = np.array([trainer._draw(range(4), 0.3).random_actions for _ in range(5_000)])
+    explores = actions != NO_ACTION
+    assert abs(explores.mean() - 0.3) < 0.03
+    again = (actions[1:] == actions[:-1])[explores[:-1]].mean()
+    assert abs(again - 0.8) < 0.05  # and now and then by chance
+
+
+def test_an_agent_that_repeats_random_actions_resumes_to_the_bit(tmp_path: Path) -> None:
+    config = small_config(exploration_repeat=0.9, epsilon_start=0.5, epsilon_end=0.5)
+    whole, parts = (QLDQN(BREAKOUT, config, seed=2) for _ in range(2))
+    whole.learn(steps=120)
+    parts.learn(steps=72).save(tmp_path / "run")
+    assert fingerprint(QLDQN.load(tmp_path / "run").learn(steps=48)) == fingerprint(whole)
 
 
 def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 
 from adalook.experiments.learning.suite import AGENTS, Game, Suite
 from adalook.learning.config import Config
-from adalook.learning.presets import minatar
+from adalook.learning.presets import minatar, minatar_ql
 
 GAMES = {
     name: Game(name, f"MinAtar/{name}-v1", *episodes)
@@ -20,23 +20,23 @@ GAMES = {
 }
 
 
-def settings() -> Config:
-    """Return the preset with what four minutes ask for.
+def settings(preset: Config) -> Config:
+    """Return a preset with what four minutes ask for.
 
     Such runs have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without learning would leave
     most of a run, and more of a slow agent's than of a fast one's, to chance. Episodes are cut off where Freeway's end:
     a greedy player may bounce the ball for ever without hitting a brick.
     """
     return dataclasses.replace(
-        minatar(), epsilon_anneal_steps=20_000, learning_starts_steps=1_000, max_episode_steps=2_500
+        preset, epsilon_anneal_steps=20_000, learning_starts_steps=1_000, max_episode_steps=2_500
     )
 
 
 SUITE = Suite(
     name="minatar",
     games=GAMES,
-    baseline=settings,
-    ours=settings,
+    baseline=lambda: settings(minatar()),
+    ours=lambda: settings(minatar_ql()),
     usual_games=tuple(GAMES),
     usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
     usual_seeds=5,

@@ -143,6 +143,12 @@ class Config:
     epsilon_anneal_steps: Annotated[
         int, integer(min=1), "Agent steps over which the share of random actions falls, in a straight line."
     ] = 100_000
+    exploration_repeat: Annotated[
+        float,
+        fraction_below_one,
+        "Probability that a random action is taken once more in the next step, so that exploration gets somewhere; the "
+        "share of random actions stays the same (temporally extended ε-greedy exploration, Dabney et al. 2021).",
+    ] = 0.0
     evaluation_epsilon: Annotated[float, fraction, "Share of random actions in evaluations."] = 0.0
 
     # Lookahead: QL-DQN

@@ -19,6 +19,11 @@ def minatar() -> Config:
     return Config()
 
 
+def minatar_ql() -> Config:
+    """Return the same for QL-DQN, whose random actions last: Seaquest's submarine needs eight to come up for air."""
+    return dataclasses.replace(minatar(), exploration_repeat=0.85)
+
+
 def atari() -> Config:
     """Return the Nature network (Mnih et al. 2015) with the settings that CleanRL and SB3 use for Atari."""
     return Config(
@@ -112,7 +117,7 @@ def config_for(env: object, agent: str = "dqn") -> Config:
 
     Args:
         env: the name of an environment, an al.MDP, a Gymnasium environment or a simulator.
-        agent: "dqn" or "qldqn", which has a preset of its own for Atari.
+        agent: "dqn" or "qldqn", which has presets of its own for Atari and MinAtar.
 
     >>> config_for("MinAtar/Breakout-v1").hidden_units, config_for("ALE/Breakout-v5").hidden_units
     (128, 512)
@@ -122,10 +127,8 @@ def config_for(env: object, agent: str = "dqn") -> Config:
     ('mlp', 'table')
     """
     family = env.partition("/")[0] if isinstance(env, str) else ""
-    if family == "ALE" and agent == "qldqn":
-        return atari_fast()
     if family in _FAMILIES:
-        return _FAMILIES[family]()
+        return _FAMILIES[family][agent]()
     if isinstance(env, str):
         return _asked_of(env, lambda made: config_for(made, agent)) or vector()
     if callable(env) and not isinstance(env, type) and not hasattr(env, "step"):
@@ -135,10 +138,10 @@ def config_for(env: object, agent: str = "dqn") -> Config:
     shape = getattr(env, "observation_shape", None)
     if shape == (4, 84, 84):
         return atari()
-    return minatar() if isinstance(shape, tuple) and len(shape) == 3 else vector()
+    return _FAMILIES["MinAtar"][agent]() if isinstance(shape, tuple) and len(shape) == 3 else vector()
 
 
-_FAMILIES = {"MinAtar": minatar, "ALE": atari}
+_FAMILIES = {"MinAtar": {"dqn": minatar, "qldqn": minatar_ql}, "ALE": {"dqn": atari, "qldqn": atari_fast}}
 
 
 def _tabular_for(env: object) -> Config:

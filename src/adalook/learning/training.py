@@ -110,6 +110,8 @@ class Trainer:
         self._updates = 0  # since this trainer was made: what staleness is counted in
         self._between_rounds = True
         self._rngs = {name: np.random.default_rng([seed, 2 + i]) for i, name in enumerate(STREAMS)}
+        self._explored: IntArray = np.full(config.num_envs, NO_ACTION)
+        """(n,) the last random action of each environment, or NO_ACTION where its last action was not random."""
 
     def rounds(self) -> Iterator[Round]:
         """Train, one round for each that is asked for, without end."""
@@ -130,7 +132,7 @@ class Trainer:
             yield Round(self.step, self.seconds, epsilon, acted.decisions, acted.episodes, updates, staleness=staleness)
 
     def _round(self, epsilon: float) -> tuple[Acted, list[Update]]:
-        acting = self.acting.begin(lambda count: self._draw(count, epsilon), self._updates)
+        acting = self.acting.begin(lambda envs: self._draw(envs, epsilon), self._updates)
         learning = self._executor.submit(self._learn, self.step, self.step + len(acting.envs))
         try:
             acted = acting.finish()
@@ -144,11 +146,15 @@ class Trainer:
         self.network.load_state_dict(self.learner.network.state_dict())
         return acted, updates
 
-    def _draw(self, count: int, epsilon: float) -> Draws:
-        """Return the random numbers of one decision in each of `count` environments, always equally many."""
-        exploration = self._rngs["exploration"]
+    def _draw(self, envs: range, epsilon: float) -> Draws:
+        """Return the random numbers of one decision in each of these environments, always equally many."""
+        exploration, count, repeat = self._rngs["exploration"], len(envs), self.config.exploration_repeat
         random_actions = exploration.integers(0, self.acting.num_actions, count)
-        random_actions[exploration.random(count) >= epsilon] = NO_ACTION
+        random_actions[exploration.random(count) >= share_of_beginnings(epsilon, repeat)] = NO_ACTION
+        if repeat > 0.0:
+            last = self._explored[envs.start : envs.stop]
+            goes_on = (last != NO_ACTION) & (exploration.random(count) < repeat)
+            random_actions = self._explored[envs.start : envs.stop] = np.where(goes_on, last, random_actions)
         return Draws(random_actions, self._rngs["search"].integers(0, 2**62, count))
 
     def _store(self, env: int, observation: np.ndarray[Any, Any], decision: Decision, transition: Transition) -> None:
@@ -205,6 +211,7 @@ class Trainer:
             "seconds": self.seconds,
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs.items()},
             "learner": self.learner.state(),
+            "explored": self._explored.tolist(),
             "returns": self._returns.state(),
             **self.acting.state(),
             "replay": self.replay.state(),
@@ -217,6 +224,8 @@ class Trainer:
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
         self.network.load_state_dict(self.learner.network.state_dict())
+        if "explored" in state:  # older checkpoints have none, and no actions to repeat
+            self._explored[:] = state["explored"]
         self._returns.load_state(state["returns"])
         self.acting.load_state({name: state[name] for name in ("envs", "actor")})
         self.replay.load_state(state["replay"])
@@ -233,6 +242,18 @@ def annealed_epsilon(config: Config, step: int) -> float:
     """Return the share of random actions at an agent step."""
     done = min(1.0, step / config.epsilon_anneal_steps)
     return config.epsilon_start + done * (config.epsilon_end - config.epsilon_start)
+
+
+def share_of_beginnings(epsilon: float, repeat: float) -> float:
+    """Return how often random actions must begin so that a share ε of all actions is random, repeated ones included.
+
+    A step is random after a random one with probability ρ + (1 − ρ) s and after another with probability s: the share
+    of random steps is then s / (s + (1 − ρ)(1 − s)).
+
+    >>> share_of_beginnings(0.1, 0.0), share_of_beginnings(1.0, 0.9)
+    (0.1, 1.0)
+    """
+    return epsilon * (1.0 - repeat) / (1.0 - epsilon * repeat)
 
 
 SWITCH_SECONDS = 2e-4
@@ -490,7 +511,7 @@ class Acting(ABC):
         """Start what acts, unless it runs: that is not time of training."""
 
     @abstractmethod
-    def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
+    def begin(self, draw: Callable[[range], Draws], updates: int) -> PendingStep:
         """Begin the step of one round, of all environments or, where they are asynchronous, of those that are free.
 
         Args:
@@ -523,9 +544,9 @@ class InProcessActing(Acting):
         self.pool, self._actor = envs, actor
         self.num_actions = envs.live[0].num_actions
 
-    def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
+    def begin(self, draw: Callable[[range], Draws], updates: int) -> PendingStep:
         """Return the step of all environments, not made yet."""
-        return _StepInProcess(self, draw(len(self.pool)), updates)
+        return _StepInProcess(self, draw(range(len(self.pool))), updates)
 
     def step(self, draws: Draws, updates: int = 0) -> Acted:
         """Decide in every environment and step it."""

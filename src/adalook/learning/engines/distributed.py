@@ -115,13 +115,13 @@ class DistributedActing(Acting):
 
     # ---- rounds
 
-    def begin(self, draw: Callable[[int], Draws], updates: int) -> PendingStep:
+    def begin(self, draw: Callable[[range], Draws], updates: int) -> PendingStep:
         """Ask for a step of every group; asynchronously, wait for the first that is answered, too."""
         self.start()
         count = self.groups[-1].stop
         round_state = self._agent.round_state()
         if not self._engine.asynchronous:
-            draws = draw(count)
+            draws = draw(range(count))
             for group, envs in enumerate(self.groups):
                 part = Draws(draws.random_actions[envs.start : envs.stop], draws.seeds[envs.start : envs.stop])
                 self._ask(group, part, updates, round_state)
@@ -129,7 +129,7 @@ class DistributedActing(Acting):
         for group, envs in enumerate(self.groups):
             asked = sum(call.request.group == group for call in self._calls[self._host_of[group]])
             for _ in range(self._engine.calls_in_flight - asked):
-                self._ask(group, draw(len(envs)), updates, round_state)
+                self._ask(group, draw(envs), updates, round_state)
         group, acted = self._receive()
         return _Round(self.groups[group], lambda: acted)
 
