@@ -20,13 +20,22 @@ GAMES = {
 }
 
 
-def settings(preset: Config) -> Config:
-    """Return a preset with what four minutes ask for.
+def settings() -> Config:
+    """Return the preset with what four minutes ask for.
 
     Such runs have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without learning would leave
     most of a run, and more of a slow agent's than of a fast one's, to chance. Episodes are cut off where Freeway's end:
     a greedy player may bounce the ball for ever without hitting a brick.
     """
+    return _for_minutes(minatar())
+
+
+def settings_of_ql() -> Config:
+    """Return the same for QL-DQN as this project has it."""
+    return _for_minutes(minatar_ql())
+
+
+def _for_minutes(preset: Config) -> Config:
     return dataclasses.replace(
         preset, epsilon_anneal_steps=20_000, learning_starts_steps=1_000, max_episode_steps=2_500
     )
@@ -35,8 +44,8 @@ def settings(preset: Config) -> Config:
 SUITE = Suite(
     name="minatar",
     games=GAMES,
-    baseline=lambda: settings(minatar()),
-    ours=lambda: settings(minatar_ql()),
+    baseline=settings,
+    ours=settings_of_ql,
     usual_games=tuple(GAMES),
     usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
     usual_seeds=5,
