@@ -32,7 +32,7 @@ from adalook.experiments.learning.suite import (
     TrainingJob,
     learning_experiment,
 )
-from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, JobInProgress, Timeline
+from adalook.experiments.learning.training import BINS, INTERIM, SAMPLES, JobInProgress, Timeline, run_training_job
 from adalook.experiments.registry import chosen_learning
 from adalook.experiments.runner import Interrupted
 from adalook.learning.acting import Decision
@@ -60,6 +60,16 @@ def test_seeds_come_first_and_random_play_before_all() -> None:
         "Breakout--ql--0",
     ]
     assert [job.seed for job in jobs[2:]] == [0] * 4 + [1] * 4
+
+
+def test_a_fast_machine_has_the_budget_of_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here each second counts a thousandfold: the budget of a reference second is over after some rounds."""
+    monkeypatch.setattr("adalook.experiments.learning.training.machine_speed", lambda: 1_000.0)
+    job = TrainingJob(QUICK, dataclasses.replace(QUICK.games["Breakout"], interim_episodes=0), "depth0", 0, 1.0)
+    record = run_training_job(job)
+    assert record["machine_speed"] == 1_000.0
+    assert record["cpu_seconds"] >= 1.0
+    assert record["steps"] < 100
 
 
 class TestStaleness:
@@ -162,7 +172,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path, monkeypat
     monkeypatch.setattr(JobInProgress, "add", watched)
     resumed = job.run().record
     assert begun[0] == 296  # the checkpoint before the round that was cut
-    timed = {"cpu_seconds", "wall_seconds", "process_seconds", "samples"}
+    timed = {"cpu_seconds", "wall_seconds", "machine_speed", "process_seconds", "samples"}
     for name in uninterrupted.keys() - timed - {"interim", "final", "timeline"}:
         assert resumed[name] == uninterrupted[name], name
     assert resumed["final"]["scores"] == uninterrupted["final"]["scores"]

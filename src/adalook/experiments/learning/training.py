@@ -1,8 +1,9 @@
 """One run of a learning experiment: train for so many seconds of processor time, judge, and write a record.
 
 The worker has one thread: on a free core processor time is wall time, and on a shared one it is what wall time would
-have been. Training counts, the prior's and tree search included; evaluation does not, nor does compiling, which a
-throw-away agent has done before, nor do checkpoints, from which a run that was killed goes on.
+have been. Seconds are those of a reference machine: see `machine`. Training counts, the prior's and tree search
+included; evaluation does not, nor does compiling, which a throw-away agent has done before, nor do checkpoints, from
+which a run that was killed goes on, here or elsewhere.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from adalook.experiments.learning.machine import machine_speed
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
@@ -171,7 +173,10 @@ class JobInProgress:
     def __init__(self, job: TrainingJob) -> None:
         self.job = job
         self.agent = AGENTS[job.agent].make(job.suite, job.game, job.seed)
+        self.speed = 1.0
+        """Of this machine, while it trains."""
         self.cpu = self.wall = 0.0
+        """Seconds of the reference machine."""
         self.steps = 0
         self.prior_finished = True
         self.timeline, self.samples = Timeline(), Samples(self.agent)
@@ -186,11 +191,12 @@ class JobInProgress:
     def train(self, directory: RunDirectory | None) -> None:
         """Train until the budget is spent, with checkpoints in a run directory if there is one."""
         interim = INTERIM if self.job.game.interim_episodes else ()
+        self.speed = machine_speed()
         rounds, saved = self.agent.rounds(), self.cpu
         while self.share < 1.0:
             cpu, wall = time.process_time(), time.perf_counter()
             done = next(rounds)
-            self.add(done, time.process_time() - cpu, time.perf_counter() - wall)
+            self.add(done, self.speed * (time.process_time() - cpu), self.speed * (time.perf_counter() - wall))
             if len(self.interim) < len(interim) and self.share >= interim[len(self.interim)]:
                 scores = judged(self.agent, self.job, self.job.game.interim_episodes)
                 self.interim.append({"cpu_seconds": self.cpu, "steps": self.steps, **scores})
@@ -199,7 +205,7 @@ class JobInProgress:
                 directory.save(self.steps, self.state())
 
     def add(self, done: Round, cpu: float, wall: float) -> None:
-        """Count a round that took so much processor time and wall time."""
+        """Count a round that took so much processor time and wall time, in seconds of the reference machine."""
         self.cpu += cpu
         self.wall += wall
         self.steps += len(done.decisions)
@@ -217,6 +223,7 @@ class JobInProgress:
         return {
             "cpu_seconds": self.cpu,
             "wall_seconds": self.wall,
+            "machine_speed": self.speed,
             "steps": self.steps,
             "prior_finished": self.prior_finished,
             "first_training_score": float(np.mean(self.first_scores)) if self.first_scores else None,

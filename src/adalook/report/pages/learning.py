@@ -130,9 +130,29 @@ def _introduction(data: LearningData) -> list[str]:
         "shares, a head for each depth and a prior, and learns about the action taken, too. QL-DQN, with a prior and "
         "without, is this project's variant: docs/learning.md says what it does otherwise.",
         "",
-        f"Measured on {data.machine['cores']} cores of {data.machine['cpu']}, {data.machine['date'][:10]}.",
+        f"Measured on {data.machine['cores']} cores of {data.machine['cpu']}, {data.machine['date'][:10]}."
+        f"{_speeds(data) if data.steps is None else ''}",
         "",
     ]
+
+
+def _speeds(data: LearningData) -> str:
+    """Return in words how fast the machines of the runs were."""
+    trained = [record for records in data.runs.values() for record in records if record.get("steps")]
+    speeds = [record["machine_speed"] for record in trained if record.get("machine_speed")]
+    unknown = len(trained) - len(speeds)
+    if not speeds:
+        return ""
+    rest = (
+        f" {unknown} runs are of before that was measured, and had their seconds of processor time on whatever machine "
+        "they were made: steps/s tell."
+        if unknown
+        else ""
+    )
+    return (
+        " Seconds are those of a reference machine, by which runs of different machines can be compared: "
+        f"{len(speeds)} runs were made on machines {min(speeds):.2f} to {max(speeds):.2f} times as fast.{rest}"
+    )
 
 
 def _missing(data: LearningData) -> list[str]:
