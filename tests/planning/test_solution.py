@@ -78,3 +78,31 @@ def test_every_field_of_a_solution_and_of_its_passes_is_set():
         assert set(vars(record)) == {field.name for field in dataclasses.fields(record)}
         with pytest.raises(dataclasses.FrozenInstanceError):
             record.seconds = 0.0
+
+
+def test_passes_in_double_doubles_tell_their_own_time(monkeypatch):
+    """It was that of the last pass in float64."""
+    from adalook.planning.precision.refinement import Refinement
+
+    clock = iter(range(10**6))
+    monkeypatch.setattr("adalook.planning.solve.perf_counter", lambda: float(next(clock)))
+    before = Refinement.run_pass
+
+    def slow(self, tolerance):
+        for _ in range(1000):
+            next(clock)
+        return before(self, tolerance)
+
+    monkeypatch.setattr(Refinement, "run_pass", slow)
+    sol = al.solve(al.zoo.maze(size=20, seed=0, discount=1 - 1e-9))
+    refined = [item.evaluation_seconds for item in sol.trace if item.evaluation.startswith("refined")]
+    assert refined
+    assert all(seconds >= 1000.0 for seconds in refined)
+
+
+def test_what_has_nothing_to_tell_is_left_out(tmp_path):
+    """Value iteration that changes no action has no solver, and a mapped model no prediction."""
+    mdp = al.MDP([[1.0]], [[0]], 0.9)
+    assert repr(al.solve(mdp, al.ValueIteration())).startswith("Solution(VI; converged")
+    mdp.save(tmp_path / "m.npz")
+    assert "predicted" not in al.solve(al.MDP.load(tmp_path / "m.npz", mmap=True)).explain()

@@ -253,8 +253,9 @@ class Solution(CertifiedBounds):
         return policy_html(self)
 
     def __repr__(self) -> str:
+        done_by = f": {self.summary}" if self.summary else ""  # value iteration that changed nothing has none
         return (
-            f"Solution({self.method}: {self.summary}; "
+            f"Solution({self.method}{done_by}; "
             f"{self.status.value} after {_count(self.iterations, 'iteration')}, "
             f"policy_loss <= {self.policy_loss:.2g}{'' if self.certified else ', tolerance not certified'})"
         )
@@ -285,5 +286,6 @@ def _tell(run: tuple[Iteration, ...], number: int) -> str:
     line += f", loss <= {run[-1].policy_loss:.2g}; evaluated in {sum(item.evaluation_seconds for item in run):.2g} s"
     forecasts = [item.forecast for item in run if item.forecast is not None]
     if forecasts:
-        line += f" ({sum(forecast.seconds for forecast in forecasts):.2g} s predicted): {forecasts[0].reason}"
+        predicted = sum(forecast.seconds for forecast in forecasts)
+        line += f"{f' ({predicted:.2g} s predicted)' if predicted else ''}: {forecasts[0].reason}"
     return line

@@ -77,10 +77,18 @@ def _value(entry: Any) -> float:
 def _storm_rewards(model: Any, matrix: Any, name: str | None) -> np.ndarray:
     """Return the reward of every row (choice) under one of the model's reward models."""
     known = list(model.reward_models)
+    if not known:
+        raise ModelError(
+            "the model has no rewards",
+            expected="a reward model",
+            remedy='give the PRISM program a block rewards "name" … endrewards, and build it with its reward models',
+        )
     if name is None:
         if len(known) != 1:
             raise ModelError(
-                "which rewards?", expected=f"reward_model= one of {', '.join(map(repr, known)) or 'none'}", got="none"
+                "the model has several rewards",
+                expected=f"reward_model= one of {', '.join(map(repr, known))}",
+                got="none",
             )
         name = known[0]
     if name not in known:

@@ -84,7 +84,7 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
 
     Args:
         mdp: the model; with discount 1 the policy must end from everywhere.
-        policy: (S,) actions, or (S, A) probabilities of actions.
+        policy: (S,) actions, by numbers or names, or (S, A) probabilities of actions.
         tolerance: absolute, on the width of the bounds; 0 asks for all that float64 can give.
 
     >>> import adalook as al
@@ -116,10 +116,8 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
 
 
 def _policy_array(mdp: MDP, policy: Any) -> np.ndarray:
-    """Return a policy as an array (S,) of ints or (S, A) of floats; names stand for actions."""
+    """Return a policy as an array (S,) of ints or names, or (S, A) of floats."""
     given: np.ndarray = as_array("policy", policy)
-    if given.dtype.kind == "U" and given.ndim == 1:
-        given = np.array([mdp.action_index(str(name)) for name in given])
     if given.shape == (mdp.num_states, mdp.num_actions) and given.dtype.kind in "iufb":
         return given.astype(float)
     if given.ndim == 1:
