@@ -106,3 +106,9 @@ def test_what_has_nothing_to_tell_is_left_out(tmp_path):
     assert repr(al.solve(mdp, al.ValueIteration())).startswith("Solution(VI; converged")
     mdp.save(tmp_path / "m.npz")
     assert "predicted" not in al.solve(al.MDP.load(tmp_path / "m.npz", mmap=True)).explain()
+
+
+def test_the_story_says_where_the_certificate_comes_from():
+    sol = al.solve(al.zoo.blocks(20, discount=1 - 1e-6), tolerance=1e-6)
+    assert sol.trace[-1].policy_loss > sol.tolerance >= sol.policy_loss
+    assert sol.explain().splitlines()[-1].startswith("  certificate: a residual in double-doubles")

@@ -198,6 +198,8 @@ class Solution(CertifiedBounds):
             if following is None or _kind(following) != _kind(item):
                 lines.append(_tell(self.trace[first : last + 1], earlier + first + 1))
                 first = last + 1
+        if self.converged and self.mdp.discount < 1.0 and self.trace[-1].policy_loss > self.tolerance:
+            lines.append(f"  certificate: a residual in double-doubles, loss <= {self.policy_loss:.2g}")
         return "\n".join(lines)
 
     def to_frame(self, action_values: bool = False) -> pandas.DataFrame:
