@@ -112,3 +112,12 @@ def test_the_story_says_where_the_certificate_comes_from():
     sol = al.solve(al.zoo.blocks(20, discount=1 - 1e-6), tolerance=1e-6)
     assert sol.trace[-1].policy_loss > sol.tolerance >= sol.policy_loss
     assert sol.explain().splitlines()[-1].startswith("  certificate: a residual in double-doubles")
+
+
+def test_names_never_break_a_line():
+    mdp = al.MDP([[0.0, 1.0]], [[0, 0]], 0.5, state_names=["two\nlines"], action_names=["a\tb", "c\rd"])
+    assert str(al.solve(mdp)).splitlines()[-1].split() == ["two\\nlines", "c\\rd", "2"]
+    assert str(al.solve(mdp, horizon=2)).splitlines()[1:] == [
+        "state       step 0  step 1",
+        "two\\nlines  c\\rd    c\\rd",
+    ]
