@@ -244,7 +244,10 @@ class MDP:
 
     @classmethod
     def from_stormpy(cls, model: Any, discount: float, reward_model: str | None = None) -> MDP:
-        """Take over a sparse MDP or DTMC of stormpy, with one of its reward models (state and choice rewards)."""
+        """Take over a sparse MDP or DTMC of stormpy, with one of its reward models (state and choice rewards).
+
+        Choice labels, if it was built with them, become the names of actions, and state valuations those of states.
+        """
         from adalook.mdp.builders.libraries import from_stormpy
 
         return from_stormpy(model, discount, reward_model)
