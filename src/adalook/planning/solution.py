@@ -193,10 +193,13 @@ class Solution(CertifiedBounds):
         earlier = max(0, self.passes - len(self.trace)) if self.omitted is None else 0
         if earlier:
             lines.append(f"  went on from a checkpoint of pass {earlier:,}")
+        if self.omitted is not None:
+            lines.append(f"  of {self.passes:,} passes the first and the last were kept, {len(self.trace):,} of them:")
         for last, item in enumerate(self.trace):
             following = self.trace[last + 1] if last + 1 < len(self.trace) else None
             if following is None or _kind(following) != _kind(item):
-                lines.append(_tell(self.trace[first : last + 1], earlier + first + 1))
+                number = earlier + first + 1 if self.omitted is None else None
+                lines.append(_tell(self.trace[first : last + 1], number))
                 first = last + 1
         if self.converged and self.mdp.discount < 1.0 and self.trace[-1].policy_loss > self.tolerance:
             lines.append(f"  certificate: a residual in double-doubles, loss <= {self.policy_loss:.2g}")
@@ -279,9 +282,12 @@ def _kind(iteration: Iteration) -> tuple[str, str]:
     return iteration.evaluation, "" if iteration.backups else iteration.improvement
 
 
-def _tell(run: tuple[Iteration, ...], number: int) -> str:
-    """Return a line about passes of one kind that follow each other, the first of which is pass `number`."""
-    where = f"pass {number}" if len(run) == 1 else f"passes {number} to {number + len(run) - 1}"
+def _tell(run: tuple[Iteration, ...], number: int | None) -> str:
+    """Return a line about passes of one kind that follow each other, the first of which is pass `number`, if known."""
+    if number is None:
+        where = "1 pass" if len(run) == 1 else f"{len(run):,} passes"
+    else:
+        where = f"pass {number:,}" if len(run) == 1 else f"passes {number:,} to {number + len(run) - 1:,}"
     solver = "no evaluation" if run[0].evaluation == NO_EVALUATION else run[0].evaluation
     improved = _backups(run) or run[0].improvement
     line = f"  {where}: {solver}, {improved}; {_count(sum(item.changed for item in run), 'action')} changed"

@@ -237,6 +237,9 @@ def _starting_point(mdp: MDP, policy: Any, values: Any) -> Start:
     if values is None:
         return Start(starting_policy(mdp, policy), np.zeros(mdp.num_states))
     given = checked_state_values(mdp, values, "initial_values")
+    # No policy is worth more than this; from far beyond it, values would take ages, or never come back to their digits.
+    most = mdp.largest_reward / (1.0 - mdp.discount * mdp.row_sums[1])
+    given = np.clip(given, -most, most)
     actions = starting_policy(mdp, policy)
     return Start(actions if policy is not None else backup(mdp, given, actions).actions, given)
 
