@@ -77,10 +77,10 @@ def index_of(given: Any, names: tuple[str, ...], count: int, kind: str) -> int:
     return int(number)
 
 
-def numbered_actions(given: np.ndarray, names: tuple[str, ...], count: int) -> np.ndarray:
+def action_numbers(given: np.ndarray, names: tuple[str, ...], count: int) -> np.ndarray:
     """Return an array of actions with numbers in place of their names, or raise `ArgumentError`; others as they are.
 
-    >>> numbered_actions(np.array(["rest", "work"]), ("work", "rest"), 2).tolist()
+    >>> action_numbers(np.array(["rest", "work"]), ("work", "rest"), 2).tolist()
     [1, 0]
     """
     if given.dtype.kind == "O" and all(isinstance(name, str) for name in given.flat):  # as pandas has them

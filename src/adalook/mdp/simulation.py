@@ -15,7 +15,7 @@ from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
 from adalook._validation import as_array, integer
 from adalook.errors import ArgumentError
-from adalook.mdp.names import numbered_actions
+from adalook.mdp.names import action_numbers
 from adalook.mdp.transitions import ModelArrays, is_deterministic, row_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
     episodes = integer(min=1).validate("episodes", episodes)
     check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
-    given = numbered_actions(as_array("policy", policy), mdp.action_names, mdp.num_actions)
+    given = action_numbers(as_array("policy", policy), mdp.action_names, mdp.num_actions)
     stochastic = given.dtype.kind == "f"
     if stochastic:
         cumulative = np.cumsum(checked_stochastic_policy(mdp, given), axis=1)

@@ -10,13 +10,13 @@ from adalook._arrays import FloatArray, IntArray
 from adalook._validation import as_array
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
-from adalook.mdp.names import numbered_actions
+from adalook.mdp.names import action_numbers
 from adalook.mdp.simulation import offered_actions, shown_action
 
 
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
     """Return a copy (S,) of a policy, by numbers or names, every action of which is on offer."""
-    array: IntArray = numbered_actions(as_array(name, given), mdp.action_names, mdp.num_actions)
+    array: IntArray = action_numbers(as_array(name, given), mdp.action_names, mdp.num_actions)
     if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
         wanted = f"ints ({mdp.num_states},)"
         raise ArgumentError(f"{name} is wrong", expected=wanted, got=f"{array.dtype} {array.shape}")
