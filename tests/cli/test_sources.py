@@ -61,3 +61,16 @@ def test_umb_files_ask_for_their_discount(capsys: pytest.CaptureFixture[str], tm
     (tmp_path / "x.umb").write_bytes(b"")
     assert main(["solve", str(tmp_path / "x.umb")]) == 2
     assert "--discount" in capsys.readouterr().err
+
+
+def test_a_model_of_ones_own_keeps_its_discount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--discount was passed over in silence."""
+    (tmp_path / "ownmodel.py").write_text(
+        "import adalook as al\nbuild = lambda discount=0.9: al.zoo.chain(discount=discount)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert build_model("ownmodel:build").discount == build_model("ownmodel:build", 0.9).discount == 0.9
+    assert build_model("ownmodel:build?discount=0.5").discount == 0.5
+    with pytest.raises(al.errors.ArgumentError, match=r"expected 0\.9.*ownmodel:build.discount=0\.5"):
+        build_model("ownmodel:build", 0.5)

@@ -136,3 +136,38 @@ def test_growth_tells_grids_from_random_graphs():
     assert al.zoo.maze(size=60).growth < 6
     assert al.zoo.gridworld(20, 20).growth < 6
     assert al.zoo.garnet(500, 4, 5).growth > 20
+
+
+@pytest.mark.parametrize(
+    ("rewards", "transitions", "mask", "text"),
+    [
+        ([[0.0, np.nan], [0.0, 0.0]], [[0, 1], [0, 1]], None, "state low, action buy"),
+        ([[0.0, 0.0], [0.0, 0.0]], [[0, 1], [7, 1]], None, "state high, action sell"),
+        ([[0.0, 0.0], [0.0, 0.0]], [[0, 1], [0, 1]], [[True, True], [False, False]], "state high offers no action"),
+        ([[0.0, 0.0], [0.0, 0.0]], np.full((2, 2, 2), 0.4), None, "state low, action sell do not sum"),
+        ([[0.0], [0.0]], np.array([[[0.5, 0.5]], [[1.5, -0.5]]]), None, "state high, action sell, successor high"),
+    ],
+)
+def test_errors_call_states_and_actions_by_their_names(rewards, transitions, mask, text):
+    names = ["sell", "buy"][: len(rewards[0])]
+    with pytest.raises(al.errors.ModelError, match=text):
+        al.MDP(rewards, transitions, 0.9, mask=mask, state_names=["low", "high"], action_names=names)
+
+
+def test_policies_go_by_names():
+    mdp = al.MDP([[0.0, 1.0], [2.0, 0.0]], [[0, 1], [1, 0]], 0.9, action_names=["stay", "move"])
+    assert mdp.simulate(["move", "stay"], 2, start=0).actions.tolist() == [[1, 0]]
+    assert mdp.simulate(al.solve(mdp).to_frame()["action"], 2, start=0).actions.tolist() == [[1, 0]]
+    assert al.solve(mdp, initial_policy=["move", "stay"]).iterations == 0
+    with pytest.raises(al.errors.ArgumentError, match=r"there is no action 'mov'.*Did you mean 'move'"):
+        al.evaluate(mdp, ["mov", "stay"])
+    with pytest.raises(al.errors.ArgumentError, match=r"expected one of \[0 \(stay\), 1 \(move\)\], got 2"):
+        al.evaluate(mdp, [2, 0])
+    with pytest.raises(al.errors.ArgumentError, match="expected 0 to 1"):
+        al.evaluate(al.zoo.chain(n=1), ["move"] * 3)
+
+
+def test_mmap_is_true_or_false(tmp_path):
+    al.zoo.chain(n=1).save(tmp_path / "m.npz")
+    with pytest.raises(al.errors.ArgumentError, match="mmap"):
+        al.MDP.load(tmp_path / "m.npz", mmap="r")

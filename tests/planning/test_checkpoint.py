@@ -158,3 +158,10 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "perf_counter", clock)
     file.write(checkpoint.Saved(np.zeros(2), np.zeros(2, np.int32), 1, 1))
     assert file._next == 130.0 + 30.0 / checkpoint.SHARE
+
+
+def test_a_file_of_another_tolerance_says_which(tmp_path):
+    mdp = al.zoo.chain(n=3)
+    al.solve(mdp, tolerance=1e-3, checkpoint=tmp_path / "c")
+    with pytest.raises(al.errors.FileError, match=r"another tolerance: expected 1e-06, got 0.001"):
+        al.solve(mdp, tolerance=1e-6, checkpoint=tmp_path / "c")

@@ -78,3 +78,46 @@ def test_every_field_of_a_solution_and_of_its_passes_is_set():
         assert set(vars(record)) == {field.name for field in dataclasses.fields(record)}
         with pytest.raises(dataclasses.FrozenInstanceError):
             record.seconds = 0.0
+
+
+def test_passes_in_double_doubles_tell_their_own_time(monkeypatch):
+    """It was that of the last pass in float64."""
+    from adalook.planning.precision.refinement import Refinement
+
+    clock = iter(range(10**6))
+    monkeypatch.setattr("adalook.planning.solve.perf_counter", lambda: float(next(clock)))
+    before = Refinement.run_pass
+
+    def slow(self, tolerance):
+        for _ in range(1000):
+            next(clock)
+        return before(self, tolerance)
+
+    monkeypatch.setattr(Refinement, "run_pass", slow)
+    sol = al.solve(al.zoo.maze(size=20, seed=0, discount=1 - 1e-9))
+    refined = [item.evaluation_seconds for item in sol.trace if item.evaluation.startswith("refined")]
+    assert refined
+    assert all(seconds >= 1000.0 for seconds in refined)
+
+
+def test_what_has_nothing_to_tell_is_left_out(tmp_path):
+    """Value iteration that changes no action has no solver, and a mapped model no prediction."""
+    mdp = al.MDP([[1.0]], [[0]], 0.9)
+    assert repr(al.solve(mdp, al.ValueIteration())).startswith("Solution(VI; converged")
+    mdp.save(tmp_path / "m.npz")
+    assert "predicted" not in al.solve(al.MDP.load(tmp_path / "m.npz", mmap=True)).explain()
+
+
+def test_the_story_says_where_the_certificate_comes_from():
+    sol = al.solve(al.zoo.blocks(20, discount=1 - 1e-6), tolerance=1e-6)
+    assert sol.trace[-1].policy_loss > sol.tolerance >= sol.policy_loss
+    assert sol.explain().splitlines()[-1].startswith("  certificate: a residual in double-doubles")
+
+
+def test_names_never_break_a_line():
+    mdp = al.MDP([[0.0, 1.0]], [[0, 0]], 0.5, state_names=["two\nlines"], action_names=["a\tb", "c\rd"])
+    assert str(al.solve(mdp)).splitlines()[-1].split() == ["two\\nlines", "c\\rd", "2"]
+    assert str(al.solve(mdp, horizon=2)).splitlines()[1:] == [
+        "state       step 0  step 1",
+        "two\\nlines  c\\rd    c\\rd",
+    ]

@@ -141,3 +141,15 @@ def test_a_solution_of_another_model_is_refused(solution: al.Solution, tmp_path:
     with pytest.raises(ArgumentError, match="not of this model"):
         save_solution(solution, al.zoo.chain(n=9), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_story_of_a_solve_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sol = al.solve(al.zoo.queue(500, discount=0.9999), tolerance=1e-6)
+    sol.save(tmp_path)
+    assert al.Solution.load(tmp_path).explain() == sol.explain()
+    monkeypatch.setattr("adalook.planning.solve.MAX_PASSES", 10)
+    long = al.solve(al.zoo.chain(n=9), al.ValueIteration())
+    long.save(tmp_path)
+    assert al.Solution.load(tmp_path).explain() == long.explain()
+    assert f"of {long.passes} passes the first and the last were kept, {len(long.trace)} of them" in long.explain()
+    assert al.Solution.load(tmp_path).queries.improvement["shared"] == long.queries.improvement["shared"]

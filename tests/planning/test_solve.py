@@ -259,3 +259,12 @@ def test_a_long_trace_is_thinned_and_nothing_is_lost(monkeypatch):
     for name in ("tree", "root", "shared"):
         assert thin.queries.improvement[name] == whole.queries.improvement[name]
     assert thin.queries.evaluation["exact"] == whole.queries.evaluation["exact"]
+
+
+@pytest.mark.parametrize("method", [al.Auto(), al.WLPI(), al.PolicyIteration(), al.ValueIteration()])
+def test_a_start_beyond_all_values_does_no_harm(method):
+    """From 1e200 policy iteration ended at the rounding of such numbers."""
+    mdp = al.zoo.garnet(300, 4, 5, seed=0, discount=0.99)
+    sol = al.solve(mdp, method, initial_values=np.full(300, 1e200))
+    assert sol.converged
+    assert sol.passes < 2500

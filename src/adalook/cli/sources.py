@@ -47,6 +47,13 @@ def build_model(source: str, discount: float | None = None, mmap: bool = False) 
     if kind == "object":
         found = named_object(name, given)
         if isinstance(found, MDP):
+            if discount is not None and discount != found.discount:
+                raise ArgumentError(
+                    f"{source} has a discount of its own",
+                    expected=f"{found.discount:.15g}",
+                    got=f"--discount {discount:g}",
+                    remedy=f"leave it out, or pass it on if {name} takes one: '{name}?discount={discount:g}'",
+                )
             return found
         if not hasattr(found, "step"):
             raise ArgumentError(

@@ -12,6 +12,7 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook._validation import as_array
 from adalook.errors import ModelError, shown
+from adalook.mdp.names import NO_NAMES, Names
 from adalook.mdp.transitions import compensated_sum
 from adalook.storage.files import checked_path as checked_path
 
@@ -124,7 +125,9 @@ def reward_table(value: Any) -> np.ndarray[Any, Any]:
     return given
 
 
-def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None, first: int = 0) -> FloatArray:
+def checked_rewards(
+    given: np.ndarray[Any, Any], offered: BoolArray | None, first: int = 0, names: Names = NO_NAMES
+) -> FloatArray:
     """Return a copy (S, A) of rewards, finite wherever the action is offered and zero elsewhere.
 
     It is float64 or, of a large model, the narrowest type that holds every reward exactly. Errors count states from
@@ -138,7 +141,7 @@ def checked_rewards(given: np.ndarray[Any, Any], offered: BoolArray | None, firs
     if bad.any():
         s, a = np.argwhere(bad)[0]
         raise ModelError(
-            f"reward of state {first + s}, action {a} is not finite",
+            f"reward of {names.pair(first + int(s), int(a))} is not finite",
             expected="a finite number",
             got=result[s, a],
             remedy="to forbid an action pass mask=, an (S, A) array that is False there",
@@ -183,7 +186,7 @@ def check_reward_size(largest: float, discount: float) -> None:
         )
 
 
-def checked_mask(value: Any, shape: tuple[int, ...], first: int = 0) -> BoolArray | None:
+def checked_mask(value: Any, shape: tuple[int, ...], first: int = 0, names: Names = NO_NAMES) -> BoolArray | None:
     """Return which actions are offered (S, A), or None when all are; errors count states from `first` on."""
     if value is None:
         return None
@@ -197,14 +200,14 @@ def checked_mask(value: Any, shape: tuple[int, ...], first: int = 0) -> BoolArra
     none = ~given.any(axis=1)
     if none.any():
         raise ModelError(
-            f"state {first + int(np.argmax(none))} offers no action",
+            f"{names.state(first + int(np.argmax(none)))} offers no action",
             expected="at least one True in every row of mask",
             remedy="give terminal states one action that stays there with reward 0",
         )
     return None if given.all() else given.copy()
 
 
-def check_next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) -> None:
+def check_next_states(given: np.ndarray[Any, Any], offered: BoolArray | None, names: Names = NO_NAMES) -> None:
     """Raise unless the next state of every offered action (S, A) is a state."""
     num_states = given.shape[0]
     wrong = (given < 0) | (given >= num_states)
@@ -213,7 +216,7 @@ def check_next_states(given: np.ndarray[Any, Any], offered: BoolArray | None) ->
     if wrong.any():
         s, a = np.argwhere(wrong)[0]
         raise ModelError(
-            f"next state of state {s}, action {a} is out of range",
+            f"next state of {names.pair(int(s), int(a))} is out of range",
             expected=f"0 to {num_states - 1}",
             got=int(given[s, a]),
             remedy="to forbid an action pass mask=, an (S, A) array that is False there",
@@ -232,26 +235,38 @@ def without_negative_rounding(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     return np.where((data < 0) & (data >= small), data.dtype.type(0), data)
 
 
-def checked_probabilities(indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray) -> FloatArray:
+def checked_probabilities(
+    indptr: IntArray, indices: IntArray, data: Any, offered: BoolArray, names: Names = NO_NAMES
+) -> FloatArray:
     """Check S·A CSR rows and return their probabilities in float64 (float32 rows normalised)."""
     num_states, num_actions = offered.shape
 
     def pair(row: int) -> str:
-        return f"state {row // num_actions}, action {row % num_actions}"
+        return names.pair(row // num_actions, row % num_actions)
 
-    return checked_row_table(indptr, indices, data, offered.ravel(), num_states, pair)
+    return checked_row_table(indptr, indices, data, offered.ravel(), num_states, pair, names)
 
 
 def checked_row_table(
-    indptr: IntArray, indices: IntArray, data: Any, used: BoolArray, num_states: int, owner: Callable[[int], str]
+    indptr: IntArray,
+    indices: IntArray,
+    data: Any,
+    used: BoolArray,
+    num_states: int,
+    owner: Callable[[int], str],
+    names: Names = NO_NAMES,
 ) -> FloatArray:
     """Check CSR rows over `num_states` successors, those that are not `used` only for range and sign.
 
-    `owner(row)` says in an error whose row it is. Returns what `checked_probabilities` does.
+    `owner(row)` says in an error whose row it is, `names` what its successors are called. Returns what
+    `checked_probabilities` does.
     """
 
     def at(entry: int) -> str:
         return owner(int(np.searchsorted(indptr, entry, side="right")) - 1)
+
+    def successor(entry: int) -> str:
+        return names.state(int(indices[entry])).removeprefix("state ")
 
     if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < num_states):
         k = int(np.argmax((indices < 0) | (indices >= num_states)))
@@ -262,14 +277,14 @@ def checked_row_table(
     if not finite.all():
         k = int(np.argmin(finite))
         raise ModelError(
-            f"the probability of {at(k)}, successor {indices[k]} is not finite",
+            f"the probability of {at(k)}, successor {successor(k)} is not finite",
             expected="a number in [0, 1]",
             got=data[k],
         )
     if len(data) and data.min() < 0:
         k = int(np.argmax(data < 0))
         raise ModelError(
-            f"the probability of {at(k)}, successor {indices[k]} is negative",
+            f"the probability of {at(k)}, successor {successor(k)} is negative",
             expected="a number in [0, 1]",
             got=data[k],
         )

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
+from adalook._validation import boolean
 from adalook.errors import ModelError
 from adalook.mdp import checks
 from adalook.mdp.builders.arrays import usual_form
 from adalook.mdp.layout import Layout
-from adalook.mdp.names import Names, checked_names, index_of
+from adalook.mdp.names import NO_NAMES, Names, checked_names, index_of
 from adalook.mdp.transitions import (
     LONG_ROW,
     NOT_OFFERED,
@@ -58,7 +59,8 @@ class MDP:
             integers (S, A): the next state of each deterministic move;
             floats (S, A, S): P(s' | s, a);
             a SciPy sparse matrix (S·A, S): row s·A + a is P(· | s, a);
-            floats (A, S, S), or a list of A sparse matrices (S, S): P(s' | s, a) action by action.
+            floats (A, S, S), or a list of A sparse matrices (S, S): P(s' | s, a) action by action. An array of a model
+            with as many actions as states is taken as (S, A, S): pass `np.moveaxis(P, 0, 1)` if it is not.
         discount: γ in [0, 1]. With γ = 1 a model can be solved for a finite horizon or, if every policy ends from
             everywhere, for the total reward.
         mask: (S, A) bools, False where a state does not offer an action; rewards and transitions there are ignored.
@@ -97,12 +99,12 @@ class MDP:
         gamma = checks.checked_discount(discount)
         rewards, transitions = usual_form(rewards, transitions)
         given = checks.reward_table(rewards)
-        offered = checks.checked_mask(mask, given.shape)
-        table = checks.checked_rewards(given, offered)
-        codes, rows = _codes_and_rows(transitions, table.shape, offered)
         names = Names(
-            checked_names(state_names, table.shape[0], "state"), checked_names(action_names, table.shape[1], "action")
+            checked_names(state_names, given.shape[0], "state"), checked_names(action_names, given.shape[1], "action")
         )
+        offered = checks.checked_mask(mask, given.shape, names=names)
+        table = checks.checked_rewards(given, offered, names=names)
+        codes, rows = _codes_and_rows(transitions, table.shape, offered, names)
         self._fill(table, codes, rows, gamma, layout, names)
 
     def _fill(
@@ -150,7 +152,7 @@ class MDP:
         rows: Rows,
         discount: float,
         layout: Layout | None = None,
-        names: Names = Names(),  # noqa: B008 (a named tuple never changes)
+        names: Names = NO_NAMES,
         mapped: Path | None = None,
     ) -> MDP:
         """Return a model of arrays that are known to be well formed."""
@@ -217,8 +219,9 @@ class MDP:
         """Build the model from a table of outcomes, `table[state][action]`, of dictionaries or lists.
 
         Outcomes are a list of (probability, next state, reward), with a fourth entry `terminated` if you like, or a
-        mapping {next state: probability} with `rewards[state][action]` apart. States and actions are numbers from 0 or
-        names; a state without actions ends the episode. See `adalook.mdp.builders.tables`.
+        mapping {next state: probability} with rewards apart: `rewards[state][action]`, a number or a mapping by next
+        state. States and actions are numbers from 0 or names; a state without actions ends the episode. See
+        `adalook.mdp.builders.tables`.
 
         >>> import adalook as al
         >>> mdp = al.MDP.from_table({
@@ -241,7 +244,10 @@ class MDP:
 
     @classmethod
     def from_stormpy(cls, model: Any, discount: float, reward_model: str | None = None) -> MDP:
-        """Take over a sparse MDP or DTMC of stormpy, with one of its reward models (state and choice rewards)."""
+        """Take over a sparse MDP or DTMC of stormpy, with one of its reward models (state and choice rewards).
+
+        Choice labels, if it was built with them, become the names of actions, and state valuations those of states.
+        """
         from adalook.mdp.builders.libraries import from_stormpy
 
         return from_stormpy(model, discount, reward_model)
@@ -256,7 +262,7 @@ class MDP:
         """
         from adalook.mdp.files import load
 
-        return load(checks.checked_path(path), discount, mmap)
+        return load(checks.checked_path(path), discount, boolean.validate("mmap", mmap))
 
     def save(self, path: str | Path) -> None:
         """Write the model to `.npz`, or to `.umb`; an existing file is replaced only when the new one is safe."""
@@ -270,7 +276,8 @@ class MDP:
         """Follow a policy for some steps, in several episodes: see `adalook.mdp.simulation`.
 
         Args:
-            policy: (S,) actions, (S, A) probabilities of actions, or (T, S) actions for each time step.
+            policy: (S,) actions, by numbers or names, (S, A) probabilities of actions, or (T, S) actions for each time
+                step. Whole numbers are actions, floats probabilities.
             steps: length of an episode; one that reaches a state it cannot leave, and that pays nothing, goes on there.
             start: the first state, a number or a name; by default drawn uniformly for each episode.
             episodes: how many, side by side.
@@ -416,17 +423,19 @@ def _load_mapped(path: Path, discount: float) -> MDP:
     return MDP.load(path, discount=discount, mmap=True)
 
 
-def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray | None) -> tuple[IntArray, Rows]:
+def _codes_and_rows(
+    transitions: Any, shape: tuple[int, int], offered: BoolArray | None, names: Names
+) -> tuple[IntArray, Rows]:
     """Return codes and rows of any of the three forms of transitions."""
     num_states, num_actions = shape
     everything = np.ones(shape, bool) if offered is None else offered
     if "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(transitions):
-        return _from_sparse(transitions, shape, everything)
+        return _from_sparse(transitions, shape, everything, names)
     given = checks.number_array(transitions, "transitions")
     if given.ndim == 2 and given.dtype.kind in "iu":
         if given.shape != shape:
             raise ModelError("transitions has the wrong shape", expected=f"next states {shape}", got=given.shape)
-        checks.check_next_states(given, offered)
+        checks.check_next_states(given, offered, names)
         codes = given.astype(index_type(num_states), order="C")
         if offered is not None:
             codes[~offered] = NOT_OFFERED
@@ -438,7 +447,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
         pair, successor = np.nonzero(dense)
         indptr = np.zeros(len(dense) + 1, np.int64)
         np.cumsum(np.bincount(pair, minlength=len(dense)), out=indptr[1:])
-        data = checks.checked_probabilities(indptr, successor, dense[pair, successor], everything)
+        data = checks.checked_probabilities(indptr, successor, dense[pair, successor], everything, names)
         return compress(indptr, successor, data, everything)
     hint = "next states must be integers: use transitions.astype(int)" if given.shape == shape else ""
     if given.shape == (num_actions, num_states, num_actions):
@@ -454,7 +463,7 @@ def _codes_and_rows(transitions: Any, shape: tuple[int, int], offered: BoolArray
     )
 
 
-def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -> tuple[IntArray, Rows]:
+def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray, names: Names) -> tuple[IntArray, Rows]:
     """Return codes and rows of a sparse matrix (S·A, S)."""
     num_states, num_actions = shape
     if transitions.shape != (num_states * num_actions, num_states):
@@ -471,8 +480,8 @@ def _from_sparse(transitions: Any, shape: tuple[int, int], offered: BoolArray) -
     # Indices and signs are checked before duplicates are summed: a sum could hide what is wrong.
     everyone = np.repeat(offered.ravel(), np.diff(indptr))
     csr.data = checks.without_negative_rounding(np.where(everyone, csr.data, csr.data.dtype.type(0)))
-    checks.checked_probabilities(indptr, indices, csr.data, offered)
+    checks.checked_probabilities(indptr, indices, csr.data, offered, names)
     csr.sum_duplicates()
     csr.eliminate_zeros()
-    data = checks.checked_probabilities(csr.indptr, csr.indices, csr.data, offered)
+    data = checks.checked_probabilities(csr.indptr, csr.indices, csr.data, offered, names)
     return compress(csr.indptr, csr.indices, data, offered)

@@ -17,6 +17,21 @@ class Names(NamedTuple):
     states: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
 
+    def state(self, s: int) -> str:
+        """Return how an error calls a state: by its name or, if it has none, by its number."""
+        return f"state {self.states[s] if self.states else s}"
+
+    def pair(self, s: int, a: int) -> str:
+        """Return how an error calls a state and an action.
+
+        >>> Names(("new", "worn")).pair(1, 0)
+        'state worn, action 0'
+        """
+        return f"{self.state(s)}, action {self.actions[a] if self.actions else a}"
+
+
+NO_NAMES = Names()
+
 
 def checked_names(given: Any, count: int, kind: str) -> tuple[str, ...]:
     """Return `count` distinct names as text, or raise `ModelError`; `kind` is "state" or "action"."""
@@ -60,3 +75,18 @@ def index_of(given: Any, names: tuple[str, ...], count: int, kind: str) -> int:
     if not 0 <= number < count:
         raise ArgumentError(f"the {kind} is out of range", expected=f"0 to {count - 1}", got=number)
     return int(number)
+
+
+def action_numbers(given: np.ndarray, names: tuple[str, ...], count: int) -> np.ndarray:
+    """Return an array of actions with numbers in place of their names, or raise `ArgumentError`; others as they are.
+
+    >>> action_numbers(np.array(["rest", "work"]), ("work", "rest"), 2).tolist()
+    [1, 0]
+    """
+    if given.dtype.kind == "O" and all(isinstance(name, str) for name in given.flat):  # as pandas has them
+        given = given.astype(str)
+    if given.dtype.kind != "U" or not given.ndim:
+        return given
+    found, place = np.unique(given, return_inverse=True)
+    numbers = np.array([index_of(str(name), names, count, "action") for name in found], np.int64)
+    return numbers[place].reshape(given.shape)

@@ -15,6 +15,7 @@ from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
 from adalook._validation import as_array, integer
 from adalook.errors import ArgumentError
+from adalook.mdp.names import action_numbers
 from adalook.mdp.transitions import ModelArrays, is_deterministic, row_of
 
 if TYPE_CHECKING:
@@ -87,10 +88,21 @@ def checked_action_table(mdp: MDP, given: np.ndarray, name: str = "policy") -> I
         t, s = np.argwhere(~good)[0]
         raise ArgumentError(
             f"{name}: state {mdp.state_label(s)} does not offer its action",
-            expected=f"one of {np.flatnonzero(mdp.offered[s]).tolist()}",
-            got=int(table[t, s]),
+            expected=f"one of {offered_actions(mdp, int(s))}",
+            got=shown_action(mdp, int(table[t, s])),
         )
     return table.astype(np.int32)
+
+
+def offered_actions(mdp: MDP, state: int) -> str:
+    """Return what a state offers as text: "[0, 1]" or, where actions have names, "[0 (run), 1 (repair)]"."""
+    return f"[{', '.join(shown_action(mdp, int(a)) for a in np.flatnonzero(mdp.offered[state]))}]"
+
+
+def shown_action(mdp: MDP, action: int) -> str:
+    """Return the number of an action, which need not exist, followed by its name if it has one."""
+    named = mdp.action_names and 0 <= action < mdp.num_actions
+    return f"{action} ({mdp.action_names[action]})" if named else str(action)
 
 
 def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, seed: int) -> Trajectories:
@@ -101,7 +113,7 @@ def simulate(mdp: MDP, policy: Any, steps: int, *, start: Any, episodes: int, se
     episodes = integer(min=1).validate("episodes", episodes)
     check_memory(f"{episodes} episodes of {steps} steps", 16 * episodes * (steps + 1))
     rng = np.random.default_rng(integer(min=0).validate("seed", seed))
-    given = as_array("policy", policy)
+    given = action_numbers(as_array("policy", policy), mdp.action_names, mdp.num_actions)
     stochastic = given.dtype.kind == "f"
     if stochastic:
         cumulative = np.cumsum(checked_stochastic_policy(mdp, given), axis=1)

@@ -177,10 +177,13 @@ def _room(change: float, error: float, keep: tuple[Fraction, ...]) -> float:
     return math.nextafter(total / most, math.inf)
 
 
-def from_bounds(mdp: MDP, values: FloatArray, low: Fraction, high: Fraction) -> Certificate:
-    """Return bounds from T_π v − v >= low and T v − v <= high, where v rounded to floats is `values`."""
-    lower = _shift(low, mdp.contraction, upward=False)
-    upper = _shift(high, mdp.contraction, upward=True)
+def from_bounds(keep: tuple[Fraction, ...], values: FloatArray, low: Fraction, high: Fraction) -> Certificate:
+    """Return bounds from T_π v − v >= low and T v − v <= high, where v rounded to floats is `values`.
+
+    `keep` is 1 − γρ for the least and for the largest row sum.
+    """
+    lower = _shift(low, keep, upward=False)
+    upper = _shift(high, keep, upward=True)
     size = float(np.abs(values).max())
     return Certificate(
         values=values,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,11 +117,10 @@ class SolveCheckpoint:
             raise self._damaged("a header with model, method, tolerance and counts", sorted(header)[:12])
         for what, mine in self._owner.items():
             if header[what] != mine:
-                named = what == "method"
                 raise FileError(
                     f"{self.path} belongs to a solve of another {what}",
-                    expected=mine if named else None,
-                    got=header[what] if named else None,
+                    expected=_readable(what, mine),
+                    got=_readable(what, header[what]),
                     remedy="go on with what it was begun with, or choose another file",
                 )
         return header
@@ -148,6 +148,14 @@ class SolveCheckpoint:
                     file.write(part.data)
         now = perf_counter()
         self._next = now + max(INTERVAL_SECONDS, (now - began) / SHARE)
+
+
+def _readable(what: str, text: Any) -> str | None:
+    """Return what the header says about a method or a tolerance as people write it; a model is but a digest."""
+    if what == "tolerance":
+        with suppress(TypeError, ValueError):
+            return f"{float.fromhex(text):g}"
+    return None if what == "model" else str(text)
 
 
 def _settings(method: Method) -> str:

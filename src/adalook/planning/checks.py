@@ -10,11 +10,13 @@ from adalook._arrays import FloatArray, IntArray
 from adalook._validation import as_array
 from adalook.errors import ArgumentError
 from adalook.mdp.model import MDP
+from adalook.mdp.names import action_numbers
+from adalook.mdp.simulation import offered_actions, shown_action
 
 
 def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
-    """Return a copy (S,) of a policy, every action of which is on offer."""
-    array: IntArray = as_array(name, given)
+    """Return a copy (S,) of a policy, by numbers or names, every action of which is on offer."""
+    array: IntArray = action_numbers(as_array(name, given), mdp.action_names, mdp.num_actions)
     if array.shape != (mdp.num_states,) or array.dtype.kind not in "iu":
         wanted = f"ints ({mdp.num_states},)"
         raise ArgumentError(f"{name} is wrong", expected=wanted, got=f"{array.dtype} {array.shape}")
@@ -24,9 +26,9 @@ def checked_policy(mdp: MDP, given: Any, name: str) -> IntArray:
         if not good.all():
             state = int(np.argmin(good))
             raise ArgumentError(
-                f"{name}: the action of state {state} is {trouble}",
-                expected=f"one of {np.flatnonzero(mdp.offered[state]).tolist()}",
-                got=int(array[state]),
+                f"{name}: the action of state {mdp.state_label(state)} is {trouble}",
+                expected=f"one of {offered_actions(mdp, state)}",
+                got=shown_action(mdp, int(array[state])),
             )
     return np.asarray(array.astype(np.int32))
 
@@ -44,5 +46,5 @@ def checked_state_values(mdp: MDP, given: Any, name: str, remedy: str = "") -> F
     finite = np.isfinite(array)
     if not finite.all():
         state = int(np.argmin(finite))
-        raise ArgumentError(f"{name}: the value of state {state} is not finite", got=array[state])
+        raise ArgumentError(f"{name}: the value of state {mdp.state_label(state)} is not finite", got=array[state])
     return array

@@ -193,11 +193,16 @@ class Solution(CertifiedBounds):
         earlier = max(0, self.passes - len(self.trace)) if self.omitted is None else 0
         if earlier:
             lines.append(f"  went on from a checkpoint of pass {earlier:,}")
+        if self.omitted is not None:
+            lines.append(f"  of {self.passes:,} passes the first and the last were kept, {len(self.trace):,} of them:")
         for last, item in enumerate(self.trace):
             following = self.trace[last + 1] if last + 1 < len(self.trace) else None
             if following is None or _kind(following) != _kind(item):
-                lines.append(_tell(self.trace[first : last + 1], earlier + first + 1))
+                number = earlier + first + 1 if self.omitted is None else None
+                lines.append(_tell(self.trace[first : last + 1], number))
                 first = last + 1
+        if self.converged and self.mdp.discount < 1.0 and self.trace[-1].policy_loss > self.tolerance:
+            lines.append(f"  certificate: a residual in double-doubles, loss <= {self.policy_loss:.2g}")
         return "\n".join(lines)
 
     def to_frame(self, action_values: bool = False) -> pandas.DataFrame:
@@ -253,8 +258,9 @@ class Solution(CertifiedBounds):
         return policy_html(self)
 
     def __repr__(self) -> str:
+        done_by = f": {self.summary}" if self.summary else ""  # value iteration that changed nothing has none
         return (
-            f"Solution({self.method}: {self.summary}; "
+            f"Solution({self.method}{done_by}; "
             f"{self.status.value} after {_count(self.iterations, 'iteration')}, "
             f"policy_loss <= {self.policy_loss:.2g}{'' if self.certified else ', tolerance not certified'})"
         )
@@ -276,14 +282,18 @@ def _kind(iteration: Iteration) -> tuple[str, str]:
     return iteration.evaluation, "" if iteration.backups else iteration.improvement
 
 
-def _tell(run: tuple[Iteration, ...], number: int) -> str:
-    """Return a line about passes of one kind that follow each other, the first of which is pass `number`."""
-    where = f"pass {number}" if len(run) == 1 else f"passes {number} to {number + len(run) - 1}"
+def _tell(run: tuple[Iteration, ...], number: int | None) -> str:
+    """Return a line about passes of one kind that follow each other, the first of which is pass `number`, if known."""
+    if number is None:
+        where = "1 pass" if len(run) == 1 else f"{len(run):,} passes"
+    else:
+        where = f"pass {number:,}" if len(run) == 1 else f"passes {number:,} to {number + len(run) - 1:,}"
     solver = "no evaluation" if run[0].evaluation == NO_EVALUATION else run[0].evaluation
     improved = _backups(run) or run[0].improvement
     line = f"  {where}: {solver}, {improved}; {_count(sum(item.changed for item in run), 'action')} changed"
     line += f", loss <= {run[-1].policy_loss:.2g}; evaluated in {sum(item.evaluation_seconds for item in run):.2g} s"
     forecasts = [item.forecast for item in run if item.forecast is not None]
     if forecasts:
-        line += f" ({sum(forecast.seconds for forecast in forecasts):.2g} s predicted): {forecasts[0].reason}"
+        predicted = sum(forecast.seconds for forecast in forecasts)
+        line += f"{f' ({predicted:.2g} s predicted)' if predicted else ''}: {forecasts[0].reason}"
     return line

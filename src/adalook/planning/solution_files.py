@@ -30,6 +30,7 @@ from adalook._arrays import FloatArray, IntArray
 from adalook.errors import ArgumentError, FileError
 from adalook.mdp.model import MDP
 from adalook.planning.certificate import Certificate
+from adalook.planning.evaluation.base import Forecast
 from adalook.planning.queries import Counts, Queries
 from adalook.planning.solution import Iteration, Solution, Status
 from adalook.planning.solve import starting_policy
@@ -102,7 +103,9 @@ def save_solution(
     traced = pack_arrays(states, compress=False) if states else None
     text = describe(solution, mdp, source=source, prior=prior)
     text["names"] = {"states": list(mdp.state_names), "actions": list(mdp.action_names)}
-    text |= {"layout": _layout(mdp), "trace": _trace(solution, _countable(solution, mdp))}
+    counted = _countable(solution, mdp)
+    text |= {"layout": _layout(mdp), "trace": _trace(solution, counted)}
+    text["omitted"] = None if solution.omitted is None else _queries(solution.omitted, counted)
     text["arrays_sha256"] = hashlib.sha256(arrays).hexdigest()
     text["trace_sha256"] = None if traced is None else hashlib.sha256(traced).hexdigest()
     contents = {"solution.npz": arrays} | ({} if traced is None else {"trace.npz": traced})
@@ -163,14 +166,22 @@ def _solution(about: dict[str, Any], arrays: dict[str, np.ndarray], mdp: MDP) ->
         seconds=float(about["seconds"]),
         certificate_seconds=float(about["certificate_seconds"]),
         passes=int(about["passes"]),
+        omitted=_stored(about["omitted"]) if about.get("omitted") else None,
     )
+
+
+def _stored(queries: dict[str, Any]) -> Queries:
+    """Return queries that were counted before they were saved."""
+    return Queries(StoredCounts(queries["improvement"]), StoredCounts(queries["evaluation"]))
 
 
 def _iteration(entry: dict[str, Any]) -> Iteration:
     """Return one pass as it was described."""
-    improvement, evaluation = entry["queries"]["improvement"], entry["queries"]["evaluation"]
+    predicted = entry.get("predicted_seconds")
     return Iteration(
-        queries=Queries(StoredCounts(improvement), StoredCounts(evaluation)),
+        queries=_stored(entry["queries"]),
+        evaluation_seconds=float(entry.get("evaluation_seconds", 0.0)),
+        forecast=None if predicted is None else Forecast(float(predicted), str(entry["reason"])),
         policy_loss=math.inf if entry["policy_loss"] is None else float(entry["policy_loss"]),
         **{
             name: entry[name]

@@ -102,7 +102,8 @@ def solve(
     Args:
         mdp: the model.
         method: such as `al.HPI(3)`; `adalook.planning.rules.registry.METHODS` lists all. By default `al.Auto()`.
-        initial_policy: (S,) actions; by default the best immediate reward, or what is greedy for initial_values.
+        initial_policy: (S,) actions, by numbers or names; by default the best immediate reward, or what is greedy for
+            initial_values.
         initial_values: (S,) where to start from, such as the values of a model that was slightly different.
         tolerance: absolute, on the certified `policy_loss`; 0 asks for a policy that is proven to be optimal. Where
             that is more than arithmetic can tell, the solve ends with Status.ROUNDING_LIMIT.
@@ -116,7 +117,8 @@ def solve(
             belongs to another model, method or tolerance.
 
         horizon: number of steps, after which nothing more is paid. The answer is a `FiniteHorizonSolution`, whose
-            policy depends on time; neither method nor tolerance has a meaning then.
+            policy depends on time. It is found in one pass over time, exact but for rounding: tolerance has no meaning
+            then, and of the other arguments none but terminal_values is taken.
         terminal_values: (S,) what is left when the horizon is reached; by default nothing.
 
     A model with discount 1 is solved for its total reward if every policy ends from everywhere, and refused otherwise.
@@ -130,7 +132,9 @@ def solve(
     """
     began = perf_counter()
     if horizon is not None or terminal_values is not None:
-        return _with_horizon(mdp, method, horizon, terminal_values, checkpoint)
+        others = {"initial_values": initial_values, "initial_policy": initial_policy, "checkpoint": checkpoint}
+        others |= {"max_iterations": max_iterations, "max_seconds": max_seconds, "on_iteration": on_iteration}
+        return _with_horizon(mdp, method, horizon, terminal_values, others)
     method = DEFAULT_METHOD if method is None else method
     _check_arguments(mdp, method, tolerance, max_iterations, max_seconds, on_iteration)
     keep_states = optional_boolean.validate("keep_states", keep_states) if keep_states is not None else None
@@ -200,20 +204,24 @@ def _solution_if_over(
 
 
 def _with_horizon(
-    mdp: MDP, method: Method | None, horizon: int | None, terminal_values: Any, checkpoint: Any
+    mdp: MDP, method: Method | None, horizon: int | None, terminal_values: Any, others: dict[str, Any]
 ) -> FiniteHorizonSolution:
     """Solve for a finite horizon, which no method has a say in."""
     from adalook.planning.objectives.finite_horizon import solve_finite_horizon
 
     if not isinstance(mdp, MDP):
         raise _no_model(mdp)
-    if checkpoint is not None:
-        raise ArgumentError("a finite horizon takes no checkpoint", remedy="it is solved in one pass: leave it out")
     if method is not None or horizon is None:
         raise ArgumentError(
             "terminal_values need a horizon" if horizon is None else "a finite horizon takes no method",
             remedy="call al.solve(mdp, horizon=T, terminal_values=…): it is solved by backward induction",
         )
+    for name, given in others.items():
+        if given is not None:
+            last = "; what is left at the end are terminal_values" if name == "initial_values" else ""
+            raise ArgumentError(
+                f"a finite horizon takes no {name}", remedy=f"it is solved in one pass: leave it out{last}"
+            )
     return solve_finite_horizon(mdp, horizon, terminal_values)
 
 
@@ -229,6 +237,9 @@ def _starting_point(mdp: MDP, policy: Any, values: Any) -> Start:
     if values is None:
         return Start(starting_policy(mdp, policy), np.zeros(mdp.num_states))
     given = checked_state_values(mdp, values, "initial_values")
+    # No policy is worth more than this; from far beyond it, values would take ages, or never come back to their digits.
+    most = mdp.largest_reward / (1.0 - mdp.discount * mdp.row_sums[1])
+    given = np.clip(given, -most, most)
     actions = starting_policy(mdp, policy)
     return Start(actions if policy is not None else backup(mdp, given, actions).actions, given)
 
@@ -342,7 +353,9 @@ class _Loop:
 
     def _refined_pass(self, refinement: Refinement) -> RefinedPass:
         """Evaluate and improve once in double-doubles, and decide whether that was enough."""
+        began = perf_counter()
         refined = refinement.run_pass(self.tolerance)
+        self.evaluation_seconds = perf_counter() - began
         loss = refined.certificate.policy_loss
         if self.refined is None or loss < self.refined.certificate.policy_loss:
             self.refined = refined

@@ -96,7 +96,17 @@ def policy_rows(mdp: MDP, policy: IntArray, values: np.ndarray) -> Iterator[tupl
         if state is None:
             yield "…", f"({n - 2 * ENDS:,} more)", "…"
         else:
-            yield mdp.state_label(state), mdp.action_label(int(policy[state])), value_text(values[state], values)
+            name, action = printable(mdp.state_label(state)), printable(mdp.action_label(int(policy[state])))
+            yield name, action, value_text(values[state], values)
+
+
+def printable(name: str) -> str:
+    r"""Return a name for a line of a table: what would break the line is written as Python does.
+
+    >>> printable("two\nlines")
+    'two\\nlines'
+    """
+    return name if name.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def policy_text(mdp: MDP, policy: IntArray, values: np.ndarray) -> str:
@@ -112,9 +122,37 @@ def policy_text(mdp: MDP, policy: IntArray, values: np.ndarray) -> str:
     drawn = picture(mdp, policy)
     if drawn:
         return drawn
-    rows = [("state", "action", "value"), *policy_rows(mdp, policy, values)]
-    widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return "\n".join(f"{state:{widths[0]}}  {action:{widths[1]}}  {value}" for state, action, value in rows)
+    return _aligned([("state", "action", "value"), *policy_rows(mdp, policy, values)])
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> str:
+    """Return rows as lines with columns of one width each, but for the last."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def horizon_text(mdp: MDP, policy: IntArray) -> str:
+    """Return a policy (T, S) as text: a line per state, a column per step, both cut in the middle where they are many.
+
+    >>> import adalook as al
+    >>> mdp = al.MDP([[0.0, 1.0], [2.0, 0.0]], [[0, 1], [1, 0]], 0.5, action_names=["stay", "move"])
+    >>> print(horizon_text(mdp, np.array([[1, 0], [1, 1]])))
+    state  step 0  step 1
+    0      move    move
+    1      stay    move
+    """
+
+    def ends(count: int, most: int) -> list[int | None]:
+        return [*range(count)] if count <= most else [*range(ENDS), None, *range(count - ENDS, count)]
+
+    steps, states = ends(len(policy), 2 * ENDS), ends(mdp.num_states, SMALL)
+    rows = [("state", *("…" if k is None else f"step {k}" for k in steps))]
+    for s in states:
+        cells = ("…" if s is None or k is None else printable(mdp.action_label(int(policy[k, s]))) for k in steps)
+        rows.append(("…" if s is None else printable(mdp.state_label(s)), *cells))
+    return _aligned(rows)
 
 
 def policy_html(solution: Solution) -> str:

@@ -94,3 +94,16 @@ def test_half_precision_and_foreign_byte_order_are_read():
     for kind in (np.float16, np.dtype(">f8")):
         matrix.data = matrix.data.astype(kind)
         assert (al.MDP(np.ones((3, 2)), matrix, 0.9).codes == plain.codes).all()
+
+
+def test_nested_lists_go_action_by_action_too():
+    moves = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]]
+    by_action = [[[1.0, 2.0], [3.0, 4.0]]] * 3
+    mdp = al.MDP(by_action, moves, 0.9)
+    assert mdp.rewards.tolist() == [[1.0, 2.0, 1.5], [4.0, 3.0, 3.5]]
+    assert mdp.transition_row(0, 1)[0].tolist() == [1]
+
+
+def test_the_order_of_other_libraries_is_recognised():
+    with pytest.raises(al.errors.ModelError, match="Rewards come first"):
+        al.MDP(np.stack([np.eye(2)] * 3), np.zeros((2, 3)), 0.9)

@@ -57,3 +57,34 @@ def test_stormpy(tmp_path):
     assert sorted(al.solve(mdp).values.round(6).tolist()) == [1.0, 2.0, 4.5]
     with pytest.raises(al.AdalookError, match="'pay'"):
         al.MDP.from_stormpy(model, 0.5, "cost")
+
+
+def build_prism(stormpy, path, text: str):
+    """The model of a PRISM program, with all that it can carry."""
+    path.write_text(text)
+    options = stormpy.BuilderOptions()
+    options.set_build_choice_labels(True)
+    options.set_build_state_valuations(True)
+    options.set_build_all_reward_models(True)
+    return stormpy.build_model(stormpy.parse_prism_program(str(path)), options=options)
+
+
+def test_labels_and_valuations_of_stormpy_become_names(tmp_path):
+    stormpy = pytest.importorskip("stormpy")
+    mdp = al.MDP.from_stormpy(build_prism(stormpy, tmp_path / "m.prism", PRISM), 0.5)
+    sol = al.solve(mdp)
+    assert sol.action("[s=0]") == "stay"
+    assert dict(zip(mdp.state_names, sol.values.round(6).tolist(), strict=True)) == {
+        "[s=0]": 2.0,
+        "[s=1]": 4.5,
+        "[s=2]": 1.0,
+    }
+    alike = al.MDP.from_stormpy(build_prism(stormpy, tmp_path / "m.prism", PRISM.replace("[stay]", "[go]")), 0.5)
+    assert (alike.action_names, alike.num_actions) == ((), 2), "labels that do not tell choices apart are no names"
+
+
+def test_a_model_of_stormpy_without_rewards(tmp_path):
+    stormpy = pytest.importorskip("stormpy")
+    model = build_prism(stormpy, tmp_path / "m.prism", PRISM.partition("rewards")[0])
+    with pytest.raises(al.errors.ModelError, match="has no rewards"):
+        al.MDP.from_stormpy(model, 0.5)

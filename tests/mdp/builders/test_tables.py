@@ -56,3 +56,16 @@ def test_numbers_of_numpy_are_numbers():
 def test_tuples_as_states():
     table = {(0, 0): {"right": [(1.0, (0, 1), 1.0)]}, (0, 1): {"right": [(1.0, (0, 1), 0.0)]}}
     assert al.MDP.from_table(table, 0.9).state_names == ("(0, 0)", "(0, 1)")
+
+
+def test_rewards_may_depend_on_the_next_state():
+    table = {"a": {"x": {"a": 0.25, "b": 0.75}}, "b": {"x": {"b": 1.0}}}
+    mdp = al.MDP.from_table(table, 0.9, rewards={"a": {"x": {"a": 4.0, "b": 8.0}}, "b": {"x": 1.0}})
+    assert mdp.rewards.tolist() == [[7.0], [1.0]]
+    with pytest.raises(al.errors.ModelError, match="state 'a', action 'x'"):
+        al.MDP.from_table(table, 0.9, rewards={"a": {"x": {"a": 4.0}}, "b": {"x": 1.0}})
+
+
+def test_a_table_without_rewards_is_refused():
+    with pytest.raises(al.errors.ModelError, match=r"what state 'a', action 'x' pays.*rewards="):
+        al.MDP.from_table({"a": {"x": {"a": 1.0}}}, 0.9)

@@ -254,3 +254,11 @@ def test_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for action in (lambda: al.MDP.load(tmp_path / "m.umb", discount=0.9), lambda: masked_model().save("m.umb")):
         with pytest.raises(MissingExtraError, match=r"pip install 'adalook\[umb\]'"):
             action()
+
+
+def test_names_of_actions_come_back(tmp_path: Path) -> None:
+    named = al.MDP([[0.0, 1.0], [2.0, 0.0]], [[0, 1], [1, 0]], 0.9, action_names=["stay", "zurück"])
+    named.save(tmp_path / "m.umb")
+    assert al.MDP.load(tmp_path / "m.umb", discount=0.9).action_names == ("stay", "zurück")
+    al.MDP([[0.0, 1.0]], [[0, 0]], 0.9).save(tmp_path / "m.umb")
+    assert al.MDP.load(tmp_path / "m.umb", discount=0.9).action_names == ()

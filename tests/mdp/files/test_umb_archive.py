@@ -138,7 +138,7 @@ def test_wrong_members(sample: bytes, name: str, value: bytes | None, message: s
         ("state-to-choices.bin", "<u8", 2, 2**63, "state-to-choices.bin is out of range"),
         ("choice-to-branches.bin", "<u8", 1, 0, "choice 0 has no branches"),
         ("actions/choices/values.bin", "<u4", 0, 3, "values.bin is out of range"),
-        ("branch-to-probability.bin", "<f8", 0, -0.1, "state 0, action 0.*negative"),
+        ("branch-to-probability.bin", "<f8", 0, -0.1, "state 0, action jump.*negative"),
         ("branch-to-probability.bin", "<f8", 0, np.nan, "entry 0 of branch-to-probability.bin is not finite"),
     ],
 )

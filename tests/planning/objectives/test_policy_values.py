@@ -91,3 +91,16 @@ def test_episodes_without_a_discount():
     never = al.MDP(mdp.rewards, [[0, 0], [1, 1]], 1.0, mask=mdp.offered, state_names=["s", "end"])
     with pytest.raises(al.AdalookError, match="state s"):
         al.evaluate(never, [1, 0])
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 0.0])
+def test_stochastic_policies_keep_their_digits_near_discount_one(tolerance):
+    """In float64 alone the bounds were some hundred wide."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        mdp = random_mdp(rng, int(rng.integers(1, 7)), int(rng.integers(1, 4)), 1 - 1e-9, ties=True)
+        chances = random_chances(mdp, rng)
+        result = al.evaluate(mdp, chances, tolerance=tolerance)
+        check(result, exact_values(mdp, chances))
+        assert ((result.lower <= result.values) & (result.values <= result.upper)).all()
+        assert result.error <= tolerance + 1e-14 * np.abs(result.values).max() + 1e-12

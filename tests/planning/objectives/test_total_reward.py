@@ -100,3 +100,32 @@ def test_methods_with_a_prior_are_refused():
 
 def test_only_terminal_states():
     assert al.solve(al.MDP([[0.0], [0.0]], [[0], [1]], 1.0)).values.tolist() == [0.0, 0.0]
+
+
+WALK = {"far": {"walk": [(0.9, "near", -1.0), (0.1, "far", -1.0)]}, "near": {"walk": [(1.0, "home", -1.0)]}, "home": {}}
+
+
+@pytest.mark.parametrize("wrong", [[0.0, 0.0], "abc", [0.0, np.nan, 0.0], 3.0])
+def test_wrong_initial_values_are_named(wrong):
+    with pytest.raises(al.errors.ArgumentError, match="initial_values"):
+        al.solve(al.MDP.from_table(WALK, 1.0), initial_values=wrong)
+
+
+def test_passes_are_told_in_the_rewards_of_the_model():
+    """Inside, values are divided by durations, here some thousand steps; nobody outside should see that."""
+    mdp = al.MDP([[-1.0, -2.0], [0.0, 0.0]], [[[0.999, 0.001], [0.9985, 0.0015]], [[0.0, 1.0]] * 2], 1.0)
+    seen: list[al.planning.solution.Iteration] = []
+    sol = al.solve(mdp, al.ValueIteration(), tolerance=1e-3, on_iteration=seen.append)
+    assert seen[-1].policy_loss == sol.trace[-1].policy_loss
+    np.testing.assert_allclose(seen[-1].values, sol.values, rtol=1e-5)
+    assert all(np.abs(item.values - sol.values).max() <= 2.0 * item.policy_loss for item in seen[1:])
+    assert isinstance(sol.policy_loss, float)
+
+
+def test_a_policy_that_never_ends_is_told_apart_from_a_model():
+    table = {"far": {"walk": [(1.0, "home", -1.0)], "wait": [(1.0, "far", -1.0)]}, "home": {}}
+    mdp = al.MDP.from_table(table, 1.0)
+    with pytest.raises(al.errors.ModelError, match=r"needs a policy that ends.*from state far no terminal one"):
+        al.evaluate(mdp, ["wait", "walk"])
+    with pytest.raises(al.errors.ModelError, match="from state far, action wait need never"):
+        al.solve(mdp)

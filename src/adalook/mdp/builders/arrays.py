@@ -69,7 +69,7 @@ def _state_major(value: Any, name: str) -> Any:
             raise ModelError("sparse matrices have the wrong shape", expected="(S, S) each", got=(num_states, width))
         order = np.arange(num_actions * num_states).reshape(num_actions, num_states).T.ravel()
         return vstack([_csr(matrix, name) for matrix in matrices], format="csr")[order]
-    if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+    if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray | list | tuple):
         value = number_array(value, name, kinds="iufb")
     if isinstance(value, np.ndarray) and value.ndim == 3:
         first, middle, last = value.shape
@@ -130,7 +130,14 @@ def _expected_rewards(rewards: Any, transitions: Any) -> FloatArray:
         )
     if next_states:
         if chances.dtype.kind not in "iu" or chances.min() < 0 or chances.max() >= num_states:
-            raise ModelError("transitions is wrong", expected=f"next states {full}, ints from 0 to {num_states - 1}")
+            raise ModelError(
+                "transitions is wrong",
+                expected=f"next states {full}, ints from 0 to {num_states - 1}",
+                got=f"{chances.dtype} {chances.shape}",
+                remedy="rewards come first: al.MDP(rewards, transitions, discount)"
+                if chances.dtype.kind == "f"
+                else "",
+            )
         if given.ndim == 3:
             return np.asarray(np.take_along_axis(given, chances[:, :, None].astype(np.intp), axis=2)[:, :, 0], float)
         return np.asarray(given[np.arange(flat[0]), chances.ravel()], float).reshape(num_states, num_actions)

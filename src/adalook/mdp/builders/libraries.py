@@ -9,6 +9,9 @@ import numpy as np
 from adalook.errors import ModelError, shown
 from adalook.mdp.model import MDP
 
+LABELS_PER_CHOICE = 16
+"""Labels are taken for actions as long as a table of all states and labels has at most so many places a choice."""
+
 
 def from_quantecon(ddp: Any) -> MDP:
     """Build the model of `MDP.from_quantecon`."""
@@ -50,13 +53,15 @@ def from_stormpy(model: Any, discount: float, reward_model: str | None = None) -
     num_states = int(model.nr_states)
     first = [int(matrix.get_row_group_start(s)) for s in range(num_states)]
     last = [int(matrix.get_row_group_end(s)) for s in range(num_states)]
-    num_actions = max(end - start for start, end in zip(first, last, strict=True))
+    columns, labels = _storm_columns(model, first, last)
+    num_actions = max(columns) + 1
     rewards, mask = np.zeros((num_states, num_actions)), np.zeros((num_states, num_actions), bool)
     indices: list[int] = []
     data: list[float] = []
     counts = np.zeros(num_states * num_actions, np.int64)
     for s in range(num_states):
-        for a, row in enumerate(range(first[s], last[s])):
+        for row in sorted(range(first[s], last[s]), key=columns.__getitem__):
+            a = columns[row]
             entries = [(int(entry.column), _value(entry)) for entry in matrix.get_row(row)]
             indices += [column for column, _ in entries]
             data += [value for _, value in entries]
@@ -65,7 +70,35 @@ def from_stormpy(model: Any, discount: float, reward_model: str | None = None) -
             mask[s, a] = True
     indptr = np.concatenate([[0], np.cumsum(counts)])
     transitions = csr_array((np.array(data), np.array(indices), indptr), shape=(num_states * num_actions, num_states))
-    return MDP(rewards, transitions, discount, mask=mask)
+    names = _storm_states(model, num_states)
+    return MDP(rewards, transitions, discount, mask=mask, state_names=names, action_names=labels)
+
+
+def _storm_columns(model: Any, first: list[int], last: list[int]) -> tuple[list[int], list[str] | None]:
+    """Return the action of every choice, and the actions' names.
+
+    Choices with one label are one action. Where labels are missing, or do not tell the choices of a state apart, or are
+    so many that most states would offer next to none of them, actions go by their position and have no names.
+    """
+    places = [a for start, end in zip(first, last, strict=True) for a in range(end - start)]
+    if not model.has_choice_labeling():
+        return places, None
+    given = [sorted(model.choice_labeling.get_labels_of_choice(row)) for row in range(len(places))]
+    number = {label: a for a, label in enumerate(dict.fromkeys(label for labels in given for label in labels))}
+    single = all(len(labels) == 1 for labels in given) and len(number) * len(first) <= LABELS_PER_CHOICE * len(places)
+    columns = [number[labels[0]] for labels in given] if single else places
+    apart = all(len(set(columns[start:end])) == end - start for start, end in zip(first, last, strict=True))
+    return (columns, list(number)) if single and apart else (places, None)
+
+
+def _storm_states(model: Any, num_states: int) -> list[str] | None:
+    """Return the valuations of the states as their names, such as "[x=1]"; none where the model has none."""
+    if not model.has_state_valuations():
+        return None
+    valuations = model.state_valuations
+    tell = getattr(valuations, "to_string", None) or valuations.get_string  # the latter up to stormpy 1
+    names = [str(tell(s)) for s in range(num_states)]
+    return names if len(set(names)) == num_states else None
 
 
 def _value(entry: Any) -> float:
@@ -77,10 +110,18 @@ def _value(entry: Any) -> float:
 def _storm_rewards(model: Any, matrix: Any, name: str | None) -> np.ndarray:
     """Return the reward of every row (choice) under one of the model's reward models."""
     known = list(model.reward_models)
+    if not known:
+        raise ModelError(
+            "the model has no rewards",
+            expected="a reward model",
+            remedy='give the PRISM program a block rewards "name" … endrewards, and build it with its reward models',
+        )
     if name is None:
         if len(known) != 1:
             raise ModelError(
-                "which rewards?", expected=f"reward_model= one of {', '.join(map(repr, known)) or 'none'}", got="none"
+                "the model has several rewards",
+                expected=f"reward_model= one of {', '.join(map(repr, known))}",
+                got="none",
             )
         name = known[0]
     if name not in known:

@@ -4,7 +4,8 @@ States and actions are whole numbers from 0, or names. The outcomes of a state a
 
     (probability, next state, reward)   or   (probability, next state, reward, terminated)
 
-as in Gymnasium's `env.P`; or a mapping {next state: probability}, with rewards given apart. What is `terminated` leads
+as in Gymnasium's `env.P`; or a mapping {next state: probability}, with rewards given apart: `rewards[state]`,
+`rewards[state][action]` or `rewards[state][action][next state]`. What is `terminated` leads
 to a sink, an extra last state that pays nothing, even where the entered state has moves of its own in the table. A
 state with no actions ends the episode, too: it stays where it is and pays nothing.
 """
@@ -53,13 +54,20 @@ def from_table(table: Any, discount: float, *, rewards: Any = None, layout: Layo
             a = action_number[action]
             where = f"state {shown(state)}, action {shown(action)}"
             mask[s, a] = True
-            for chance, ahead, reward, terminated in _outcomes(outcomes, where):
+            if rewards is None and isinstance(outcomes, Mapping):
+                raise ModelError(
+                    f"nothing tells what {where} pays",
+                    expected="rewards= beside a table of {next state: probability}",
+                    remedy="pass rewards=, or outcomes (probability, next state, reward)",
+                )
+            likely = _outcomes(outcomes, where)
+            for chance, ahead, reward, terminated in likely:
                 ends |= terminated
                 successor = _find(ahead, number, where)
                 entries.append((s * num_actions + a, sink if terminated else successor, chance))
                 paid[s, a] += chance * reward
             if rewards is not None:
-                paid[s, a] += _reward(rewards, state, action, where)
+                paid[s, a] += _reward(rewards, state, action, likely, where)
     size = num_states + ends
     if ends:
         mask[sink] = True
@@ -168,12 +176,16 @@ def _find(ahead: Any, number: dict[Any, int], where: str) -> int:
     return found
 
 
-def _reward(rewards: Any, state: Any, action: Any, where: str) -> float:
-    """Return rewards[state][action], or rewards[state] if that is a number."""
+def _reward(rewards: Any, state: Any, action: Any, outcomes: list[tuple[float, Any, float, bool]], where: str) -> float:
+    """Return rewards[state][action], or rewards[state] if that is a number; of those of next states the expectation."""
     try:
         paid = rewards[state]
-        return float(paid if isinstance(paid, int | float | np.number) else paid[action])
+        paid = paid if isinstance(paid, int | float | np.number) else paid[action]
+        if isinstance(paid, Mapping):
+            return float(sum(chance * float(paid[ahead]) for chance, ahead, _, _ in outcomes))
+        return float(paid)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise ModelError(
-            f"rewards has no number for {where}", expected="rewards[state][action], or rewards[state]"
+            f"rewards has no number for {where}",
+            expected="rewards[state], rewards[state][action] or rewards[state][action][next state]",
         ) from None

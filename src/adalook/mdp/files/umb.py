@@ -9,7 +9,7 @@ A UMB file maps states to choices, choices to branches, and branches to target s
     deadlocks  are states without choices: they get action 0, which stays there and pays nothing
 
 Markov chains become models with one action. Continuous time, games, observations and intervals are refused.
-UMB has neither a discount nor a layout.
+UMB has neither a discount nor a layout, and names of actions only: those of states are not written.
 
 The container is a tar archive of a JSON index and flat arrays, read here without trusting its sizes. Of the package
 umbi only the index is used: its reader of whole files makes a Python object of every number, allocates what the index
@@ -28,6 +28,7 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +143,14 @@ def _ranges(begin: IntArray, width: IntArray) -> IntArray:
 
 
 def _action_names(mdp: MDP) -> list[str]:
-    """Return the layout's action names if they are distinct, else numbers."""
-    names = [] if mdp.layout is None else [str(name) for name in mdp.layout.action_names]
-    fits = len(names) == mdp.num_actions and len(set(names)) == len(names)
-    return names if fits else [str(a) for a in range(mdp.num_actions)]
+    """Return the model's action names if they are distinct, else numbers."""
+    names = list(mdp.action_names)
+    return names if len(set(names)) == mdp.num_actions else _numbers(mdp.num_actions)
+
+
+def _numbers(count: int) -> list[str]:
+    """Return the names of actions that have none."""
+    return [str(a) for a in range(count)]
 
 
 def _initial_state(mdp: MDP) -> int:
@@ -189,12 +194,14 @@ def _read(archive: _Archive, discount: float, rewards: str | None, by_label: boo
         probability = archive.floats("branch-to-probability.bin", len(target), system.branch_probability_type)
     reward = _choice_rewards(archive, rewards, choices, branches, probability)
     label: IntArray = np.zeros(len(reward), np.int64)
-    num_labels = 1
+    num_labels, names = 1, None
     if by_label and system.num_choice_actions > 0:
         num_labels = system.num_choice_actions
         if "actions/choices/values.bin" in archive:  # when left out, all have label 0
             label = archive.integers("actions/choices/values.bin", len(reward), "<u4", num_labels)
-    return _model(choices, branches, target, probability, reward, label, num_labels, discount)
+        _check_table_size(len(choices) - 1, num_labels, len(reward))
+        names = archive.strings("actions/choices", num_labels)
+    return _model(choices, branches, target, probability, reward, label, num_labels, discount, names)
 
 
 def _check_kind(system: Any) -> None:
@@ -252,13 +259,13 @@ def _model(
     label: IntArray,
     num_labels: int,
     discount: float,
+    names: list[str] | None,
 ) -> MDP:
     """Put choices into the columns of an (S, A) table and make a checked model of it."""
     from scipy.sparse import csr_array
 
     num_states = len(choices) - 1
     state = np.repeat(np.arange(num_states), np.diff(choices))
-    _check_table_size(num_states, num_labels, len(reward))
     column, num_actions = _columns(state, label, num_labels)
     _check_table_size(num_states, num_actions, len(reward))
 
@@ -281,7 +288,10 @@ def _model(
     table[pair[: len(reward)]] = reward
     transitions = csr_array((probability[branch], target[branch], indptr), shape=(num_pairs, num_states))
     shape = (num_states, num_actions)
-    return MDP(table.reshape(shape), transitions, discount, mask=mask.reshape(shape))
+    named = names is not None and len(set(names)) == num_actions and names != _numbers(num_actions)
+    return MDP(
+        table.reshape(shape), transitions, discount, mask=mask.reshape(shape), action_names=names if named else None
+    )
 
 
 def _check_table_size(num_states: int, num_actions: int, num_choices: int) -> None:
@@ -396,6 +406,18 @@ class _Archive:
         if values[0] != 0 or values[-1] != total or (np.diff(values) < 0).any():
             raise FileError(f"{name} is damaged", expected=f"numbers that rise from 0 to {total}")
         return values
+
+    def strings(self, folder: str, count: int) -> list[str] | None:
+        """Return `count` texts of a folder, or None if it has none."""
+        name = f"{folder}/strings.bin"
+        if name not in self or f"{folder}/string-mapping.bin" not in self:
+            return None
+        raw = bytes(self._members[name])
+        begin = self.offsets(f"{folder}/string-mapping.bin", count, len(raw)).tolist()
+        try:
+            return [raw[first:last].decode() for first, last in pairwise(begin)]
+        except UnicodeDecodeError as error:
+            raise FileError(f"{name} is damaged", expected="texts in UTF-8", got=error) from error
 
     def floats(self, name: str, count: int, sized: Any) -> FloatArray:
         """Return an array of finite numbers of a UMB type, rationals rounded to the nearest float."""

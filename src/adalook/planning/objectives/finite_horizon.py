@@ -79,6 +79,11 @@ class FiniteHorizonSolution:
 
         return horizon_frame(self)
 
+    def __str__(self) -> str:
+        from adalook.planning.tables import horizon_text
+
+        return f"{self!r}\n{horizon_text(self.mdp, self.policy)}"
+
     def __repr__(self) -> str:
         return (
             f"FiniteHorizonSolution({self.horizon} steps, {self.mdp.num_states:,} states; values of step 0 from "

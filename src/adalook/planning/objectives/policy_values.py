@@ -7,7 +7,8 @@ itself. With d = T_π v − v, T_π v(s) = Σ_a π(a | s) (r(s, a) + γ Σ_s' P(
     γₙ σ (|r| + (1 + γρ)|v|)        n: the terms of a backup, one per action, and the last operations
 
 where ρ bounds the sums of the model's rows and σ those of the policy's, V^π lies within the bounds of the certificate
-for row sums ρσ.
+for row sums ρσ. Where these bounds are wider than what was asked for, others come from double-doubles, see
+`precision.mixed`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import pandas
 
 ROUNDING_UNIT = 2.0**-53
+ENOUGH = 0.9
+"""Share of the tolerance at which a correction of the values is not followed by another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +87,9 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
 
     Args:
         mdp: the model; with discount 1 the policy must end from everywhere.
-        policy: (S,) actions, or (S, A) probabilities of actions.
-        tolerance: absolute, on the width of the bounds; 0 asks for all that float64 can give.
+        policy: (S,) actions, by numbers or names, or (S, A) probabilities of actions.
+        tolerance: absolute, on the width of the bounds before they are rounded to floats; 0 asks for all that
+            arithmetic can give. What was reached is `error`.
 
     >>> import adalook as al
     >>> mdp = al.zoo.chain(n=9)
@@ -105,21 +109,23 @@ def evaluate(mdp: MDP, policy: Any, *, tolerance: float = DEFAULT_TOLERANCE) -> 
             mdp, actions, solution.values, solution.certificate, solution.summary, perf_counter() - began
         )
     chances = checked_stochastic_policy(mdp, given)
-    solution = solve(_mixed(mdp, chances), tolerance=tolerance / 2.0, keep_states=False)
+    mixed = _mixed(mdp, chances)
+    solution = solve(mixed, tolerance=tolerance / 2.0, keep_states=False)
     if mdp.discount == 1.0:
         from adalook.planning.objectives.total_reward import certify_mixed
 
         certificate = certify_mixed(mdp, chances, solution.values)
     else:
-        certificate = _certify_mixed(mdp, chances, solution.values)
-    return PolicyValues(mdp, chances, published(solution.values), certificate, solution.summary, perf_counter() - began)
+        certificate = _certify_mixed(mdp, chances, mixed, solution.values, tolerance)
+    values = certificate.values
+    if mdp.discount < 1.0 and not certificate.low <= 0.0 <= certificate.high:
+        values = values + 0.5 * (certificate.low + certificate.high)
+    return PolicyValues(mdp, chances, published(values), certificate, solution.summary, perf_counter() - began)
 
 
 def _policy_array(mdp: MDP, policy: Any) -> np.ndarray:
-    """Return a policy as an array (S,) of ints or (S, A) of floats; names stand for actions."""
+    """Return a policy as an array (S,) of ints or names, or (S, A) of floats."""
     given: np.ndarray = as_array("policy", policy)
-    if given.dtype.kind == "U" and given.ndim == 1:
-        given = np.array([mdp.action_index(str(name)) for name in given])
     if given.shape == (mdp.num_states, mdp.num_actions) and given.dtype.kind in "iufb":
         return given.astype(float)
     if given.ndim == 1:
@@ -177,11 +183,17 @@ def _policy_sums(mdp: MDP, chances: FloatArray) -> tuple[float, float]:
     return float(total.min()) * (1.0 - slack), float(total.max()) * (1.0 + slack)
 
 
-def _certify_mixed(mdp: MDP, chances: FloatArray, values: FloatArray) -> Certificate:
-    """Return bounds on the values of a stochastic policy."""
+def _certify_mixed(mdp: MDP, chances: FloatArray, mixed: MDP, values: FloatArray, tolerance: float) -> Certificate:
+    """Return bounds on the values of a stochastic policy, from double-doubles where float64 is not good enough."""
     residual, error = policy_residual(mdp.arrays, mdp, chances, values)
     sums = zip(_policy_sums(mdp, chances), mdp.row_sums, strict=True)
     keep = tuple(1 - Fraction(mdp.discount) * Fraction(one) * Fraction(other) for one, other in sums)
     if min(keep) <= 0:
         return Certificate(values, -math.inf, math.inf, math.inf)
-    return from_contraction(values, residual, error, keep, greedy=False)
+    certificate = from_contraction(values, residual, error, keep, greedy=False)
+    if certificate.policy_loss <= tolerance:
+        return certificate
+    from adalook.planning.precision.mixed import MixedRefinement
+
+    refined = MixedRefinement(mdp, chances, mixed, values).certificate(keep, ENOUGH * tolerance)
+    return refined if refined.policy_loss < certificate.policy_loss else certificate

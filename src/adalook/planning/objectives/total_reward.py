@@ -17,6 +17,7 @@ because T(v + c w) <= v + u + c (w − m) <= v + c w for c = u / m; in the same 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -29,9 +30,10 @@ from adalook.mdp.aggregation import entries
 from adalook.mdp.model import MDP
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, is_deterministic, row_of
 from adalook.planning.certificate import Certificate, rounding_bound
+from adalook.planning.checks import checked_state_values
 from adalook.planning.lookahead.levels import action_values, backup
 from adalook.planning.rules.base import Method
-from adalook.planning.solution import Answer, Solution, Status
+from adalook.planning.solution import Answer, Iteration, Solution, Status
 from adalook.planning.solve import published, solve
 
 NEARLY_ONE = (1e-3, 1e-6, 1e-9, 1e-11)
@@ -63,12 +65,16 @@ def durations(mdp: MDP) -> Durations:
     _largest_kept_set(mdp.arrays, kept)
     if kept.any():
         s = int(np.argmax(kept))
-        a = _keeping_action(mdp, s, kept)
-        reason = "this one has no terminal state"
-        if terminal.any():
-            reason = f"from state {mdp.state_label(s)}, action {mdp.action_label(a)} need never lead to a terminal one"
+        wanted, reason = "a model in which every policy ends", "this one has no terminal state"
+        if mdp.num_actions == 1:  # of a model, or of the one policy that is evaluated, whose action has lost its number
+            wanted = "a policy that ends from everywhere"
+        if terminal.any() and mdp.num_actions == 1:
+            reason = f"from state {mdp.state_label(s)} no terminal one is ever reached"
+        elif terminal.any():
+            action = mdp.action_label(_keeping_action(mdp, s, kept))
+            reason = f"from state {mdp.state_label(s)}, action {action} need never lead to a terminal one"
         raise ModelError(
-            f"discount 1 needs a model in which every policy ends, and {reason}",
+            f"discount 1 needs {wanted}, and {reason}",
             remedy="pass horizon= for a number of steps, or give the model a discount below 1; "
             "a terminal state has only actions that stay there and pay 0",
         )
@@ -167,7 +173,15 @@ def _discounted(mdp: MDP, found: Durations) -> MDP:
     return MDP(mdp.rewards / scale[:, None], transitions, beta, mask=mdp.offered)
 
 
-def solve_total_reward(mdp: MDP, method: Method, *, tolerance: float, initial_values: Any, **limits: Any) -> Solution:
+def solve_total_reward(
+    mdp: MDP,
+    method: Method,
+    *,
+    tolerance: float,
+    initial_values: Any,
+    on_iteration: Callable[[Iteration], None] | None,
+    **limits: Any,
+) -> Solution:
     """Solve a model with discount 1 in which every policy ends; arguments as of `solve`."""
     if hasattr(method, "prior"):
         raise ArgumentError(
@@ -176,17 +190,25 @@ def solve_total_reward(mdp: MDP, method: Method, *, tolerance: float, initial_va
     found = durations(mdp)
     scale = np.where(found.terminal, 1.0, found.weights)
     if initial_values is not None:
-        initial_values = np.asarray(initial_values, float) / scale
+        initial_values = checked_state_values(mdp, initial_values, "initial_values") / scale
+    answer = Answer()
+
+    def rescaled(item: Iteration) -> Iteration:
+        """Return a pass with its values and its loss in the model's own rewards, which is what users know."""
+        values = None if item.values is None else published(item.values * scale)
+        return replace(item, values=values, policy_loss=item.policy_loss * float(scale.max()), answer=answer)
+
     inner = solve(
         _discounted(mdp, found),
         method,
         tolerance=tolerance / float(scale.max()) / 2.0,
         initial_values=initial_values,
+        on_iteration=None if on_iteration is None else lambda item: on_iteration(rescaled(item)),
         **limits,
     )
     values = np.where(found.terminal, 0.0, inner.values * scale)
     certificate = _certify(mdp, found, values, inner.policy)
-    answer = Answer(values)
+    answer.values = values
     status, message = inner.status, inner.message
     if status in (Status.CONVERGED, Status.ROUNDING_LIMIT):
         status, message = Status.CONVERGED, f"policy loss certified below {tolerance:g}"
@@ -201,10 +223,7 @@ def solve_total_reward(mdp: MDP, method: Method, *, tolerance: float, initial_va
         status=status,
         message=message,
         tolerance=tolerance,
-        trace=tuple(
-            replace(item, values=None if item.values is None else published(item.values * scale), answer=answer)
-            for item in inner.trace
-        ),
+        trace=tuple(rescaled(item) for item in inner.trace),
     )
 
 
@@ -234,7 +253,7 @@ def certify_mixed(mdp: MDP, chances: FloatArray, values: FloatArray) -> Certific
 def _weighted(found: Durations, values: FloatArray, low: float, high: float, own_low: float) -> Certificate:
     """Return bounds from low <= T v − v <= high and own_low <= T_π v − v, widened by some units of rounding."""
     room = 1.0 + 2.0**-40
-    up, down, own = (max(change, 0.0) / found.margin * room for change in (high, -low, -own_low))
+    up, down, own = (max(float(change), 0.0) / found.margin * room for change in (high, -low, -own_low))
     slack = np.abs(values) * 2.0**-50 + 1e-300
     return Certificate(
         values=published(values),

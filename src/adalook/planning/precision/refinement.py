@@ -73,7 +73,7 @@ class Refinement:
         self._shared = dd.Expectations(np.empty(shared), np.empty(shared), np.empty(shared))
         start = np.ldexp(values, self._exponent) if np.isfinite(values).all() else np.zeros(mdp.num_states)
         self._values = dd.RelativeValues(0.0, start, np.zeros(mdp.num_states))
-        self._parts = _Parts(mdp)
+        self._parts = Parts(mdp)
         self._seen: set[int] = set()
         self._bold = False
         self.finished = False
@@ -128,11 +128,11 @@ class Refinement:
         """Correct the values to this error, or until that no longer helps: (bounds on T_π v − v, the solver's name)."""
         change = np.empty(self._mdp.num_states)
         enough = np.ldexp(error, self._exponent) * float(self._mdp.contraction[1])
-        correction = _CorrectionSolver(self._mdp, policy, self._parts)
+        correction = self._correction_solver(policy)
         best, best_bounds, before = self._values, (-math.inf, math.inf), math.inf
         for _ in range(MAX_CORRECTIONS):
             dd.expectations(self._mdp.arrays, self._values.high, self._values.low, self._shared)
-            low, high, largest, rounding = dd.own_changes(self._operands(), policy, change)
+            low, high, largest, rounding = self._own_changes(policy, change)
             if not high - low < best_bounds[1] - best_bounds[0]:
                 break
             best, best_bounds = self._values, (low, high)
@@ -147,6 +147,15 @@ class Refinement:
         dd.expectations(self._mdp.arrays, best.high, best.low, self._shared)
         return *best_bounds, f"refined {correction.name}"
 
+    def _own_changes(self, policy: IntArray, out: FloatArray) -> tuple[float, float, float, float]:
+        """Write T_π v − v; see `dd.own_changes`."""
+        bounds: tuple[float, float, float, float] = dd.own_changes(self._operands(), policy, out)
+        return bounds
+
+    def _correction_solver(self, policy: IntArray) -> CorrectionSolver:
+        """Return what solves for the corrections of a policy's values."""
+        return CorrectionSolver(self._mdp, policy, self._parts)
+
     def _certificate(self, low: float, highest: float, optimal: bool) -> Certificate:
         """Return the certificate of the policy, in the model's own scale."""
         v = self._values
@@ -154,7 +163,7 @@ class Refinement:
         scale = Fraction(2) ** -self._exponent
         if not (math.isfinite(low) and math.isfinite(highest)):
             return Certificate(values, -math.inf, math.inf, math.inf)
-        certificate = from_bounds(self._mdp, values, Fraction(low) * scale, Fraction(highest) * scale)
+        certificate = from_bounds(self._mdp.contraction, values, Fraction(low) * scale, Fraction(highest) * scale)
         return Certificate(values, certificate.low, certificate.high, 0.0) if optimal else certificate
 
 
@@ -168,7 +177,7 @@ def _recentred(v: dd.RelativeValues, more: FloatArray) -> dd.RelativeValues:
     return dd.RelativeValues(common, high, low)
 
 
-class _Parts:
+class Parts:
     """The structure of a model: pointers to follow, and the states that no cycle leads to."""
 
     def __init__(self, mdp: MDP) -> None:
@@ -176,18 +185,18 @@ class _Parts:
         self.peeled = acyclic.peel(mdp)
         core = self.peeled.core if self.peeled is not None else ()
         self.core = acyclic.core_model(mdp, self.peeled.core) if self.peeled is not None and len(core) else None
-        self.of_core = _Parts(self.core) if self.core is not None else None
+        self.of_core = Parts(self.core) if self.core is not None else None
 
 
-class _CorrectionSolver:
+class CorrectionSolver:
     """Solves x = b + γ P_π x in float64 for several b; a few digits are enough."""
 
-    def __init__(self, mdp: MDP, policy: IntArray, parts: _Parts) -> None:
+    def __init__(self, mdp: MDP, policy: IntArray, parts: Parts) -> None:
         self._mdp, self._policy, self._parts = mdp, policy, parts
         self._rows = sweeps.PolicyRows.of(mdp, policy)
-        self._core: _CorrectionSolver | None = None
+        self._core: CorrectionSolver | None = None
         if parts.peeled is not None and parts.core is not None and parts.of_core is not None:
-            self._core = _CorrectionSolver(parts.core, policy[parts.peeled.core], parts.of_core)
+            self._core = CorrectionSolver(parts.core, policy[parts.peeled.core], parts.of_core)
         self._factors: Any = None
         self.name = "values"
 
