@@ -122,3 +122,10 @@ def test_a_model_larger_than_the_memory_that_is_left(tmp_path):
         answer = process.communicate(timeout=300)[0].splitlines()
     assert "mmap=True" in answer[0]
     assert answer[1] == "CONVERGED True"
+
+
+def test_a_policy_whose_sweeps_are_slow_is_eliminated_within_its_band():
+    """A long queue, γ near 1: sweeps alone had not ended after 80 passes."""
+    sol = al.solve(al.zoo.queue(3_000, discount=0.99999), al.Auto("blocks"), tolerance=1e-6, max_iterations=60)
+    assert sol.converged
+    assert "blocks, banded LU" in sol.solvers

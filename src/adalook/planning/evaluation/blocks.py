@@ -8,7 +8,8 @@ A block is as many states as `BLOCK_BYTES` of rewards and codes belong to. It is
 until no action in it changes or `ROUNDS` times, before the next one is looked at: the file is read from one end to the
 other and back, however many backups that makes. From the values of a policy, each of them can only raise values, so
 that the improved policy is worth as much as they say. It is evaluated from its own rows, which are gathered in one
-more pass over the file and kept in memory: by pointers, or by sweeps. The last backup certifies, as everywhere.
+more pass over the file and kept in memory: by pointers, by sweeps or, where these are slow and moves lead to near
+numbers, by elimination within the band. The last backup certifies, as everywhere.
 
 Beside the model this takes some 50 bytes a state and, where moves are stochastic, the rows of one policy.
 """
@@ -26,6 +27,7 @@ from adalook.mdp.transitions import ModelArrays
 from adalook.planning.certificate import rounding_bound
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.functional import FunctionalGraph
+from adalook.planning.evaluation.linear import banded
 from adalook.planning.evaluation.sweeps import PolicyRows, sweep, sweep_entries
 from adalook.planning.lookahead.kernels import greedy, index, shared_expectations
 from adalook.planning.lookahead.levels import backup
@@ -40,6 +42,9 @@ ROUNDS = 8
 MAX_SWEEPS = 1_000
 SWEPT_SHARE = 0.1
 """A policy is swept until the span of a change is this share of what the last backup changed."""
+MOST_BAND = 128
+"""Numbers of a band per state up to which elimination takes no longer than so many sweeps, and the room of 16 doubles
+per move."""
 PATIENCE = 100
 """Passes that may fail to take a tenth off the loss before nothing more is expected of them."""
 
@@ -58,18 +63,20 @@ class BlockEvaluation:
         self._milestone = (math.inf, 0)
         """The loss when it last fell by a tenth, and the pass that it did in."""
         self._passes = 0
+        self._sweeps_are_slow = False
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Improve the policy block by block, evaluate it, and back up once."""
         mdp, self._passes = self._mdp, self._passes + 1
         values, policy = values.copy(), policy.copy()
         backups = self._improve(values, policy)
-        values, swept = self._values_of(policy, values, last)
-        forecast = Forecast(0.0, f"the model is read in {len(self._blocks):,} blocks")
+        values, swept, solver = self._values_of(policy, values, last)
+        count = len(self._blocks)
+        forecast = Forecast(0.0, f"the model is read in {count:,} blocks" if count > 1 else "the model is one block")
         return PolicyEvaluation(
             values,
             policy,
-            NAME,
+            solver,
             swept,
             exact=False,
             backups=backups,
@@ -96,21 +103,26 @@ class BlockEvaluation:
                 states += 2 * (last - first) * _improve_block(mdp.arrays, shared, values, policy, first, last, ROUNDS)
         return max(1, round(states / mdp.num_states))
 
-    def _values_of(self, policy: IntArray, start: FloatArray, last: PassOutcome | None) -> tuple[FloatArray, int]:
-        """Return the policy's values, by pointers or as well as sweeps tell them, and how many states were swept."""
+    def _values_of(self, policy: IntArray, start: FloatArray, last: PassOutcome | None) -> tuple[FloatArray, int, str]:
+        """Return the policy's values, how many states were swept for them, and by what they were found."""
         mdp = self._mdp
         if self._pointers is not None:
             solved = self._pointers.solve(policy)
             if solved is not None:
-                return solved, mdp.num_states
+                return solved, mdp.num_states, NAME
             self._pointers = None
         rows = PolicyRows.of(mdp, policy).side_by_side()
+        if self._sweeps_are_slow:
+            lower, upper = banded.bandwidths(rows)
+            if lower + upper < MOST_BAND:
+                return banded.solve_banded(rows, lower, upper), mdp.num_states, f"{NAME}, {banded.NAME}"
         span = mdp.largest_reward if last is None else last.residual.span
         enough = max(SWEPT_SHARE * span, self._tolerance * (1.0 - mdp.discount) / 3.0)
         size = mdp.largest_reward + 2.0 * float(np.abs(start).max())
         enough = max(enough, mdp.rounding_terms * 2.0**-53 * size)
         swept = sweep(rows, start, MAX_SWEEPS, enough, sweep_entries(mdp))
-        return swept.values, swept.sweeps * mdp.num_states
+        self._sweeps_are_slow = swept.span > enough
+        return swept.values, swept.sweeps * mdp.num_states, NAME
 
 
 @compiled
