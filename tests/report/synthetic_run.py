@@ -15,7 +15,7 @@ EPISODE_PERIOD, REPORT_PERIOD = 10, 100
 
 
 def run_config(agent: str = "qldqn", env: str = BREAKOUT, **settings: Any) -> dict[str, Any]:
-    config = config_for(env).to_plain() | settings
+    config = config_for(env, agent).to_plain() | settings
     about = {"format": CONFIG_FORMAT, "agent": agent, "env": env, "seed": 7, "config": config}
     return about | ({"depth": 0} if agent == "dqn" else {})
 

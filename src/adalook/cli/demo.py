@@ -155,7 +155,9 @@ def _show_learning(console: Console, directory: Path, seconds: float) -> None:
     from adalook.learning.runs.run import load_agent, resume_run, start_run
 
     config = dataclasses.replace(
-        config_for(GAME), epsilon_anneal_steps=EPSILON_ANNEAL_STEPS, learning_starts_steps=LEARNING_STARTS_STEPS
+        config_for(GAME, "qldqn"),
+        epsilon_anneal_steps=EPSILON_ANNEAL_STEPS,
+        learning_starts_steps=LEARNING_STARTS_STEPS,
     )
     untrained = QLDQN(GAME, config, seed=0)
     console.print(f"\nQL-DQN on {GAME}, which chooses how deep to look state by state: {seconds:g} s of training …")

@@ -224,10 +224,10 @@ class Trainer:
             rng.bit_generator.state = state["rngs"][name]
         self.learner.load_state(state["learner"])
         self.network.load_state_dict(self.learner.network.state_dict())
-        if "explored" in state:  # older checkpoints have none, and no actions to repeat
-            self._explored[:] = state["explored"]
         self._returns.load_state(state["returns"])
         self.acting.load_state({name: state[name] for name in ("envs", "actor")})
+        if "explored" in state:  # older checkpoints have none, and no actions to repeat
+            self._explored[:] = state["explored"]
         self.replay.load_state(state["replay"])
         self._between_rounds = True
 

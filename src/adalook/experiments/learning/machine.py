@@ -1,4 +1,4 @@
-"""How fast this machine is, so that runs of different machines have the same budget.
+"""The speed of this machine, by which runs of different machines have the same budget.
 
 An experiment of days goes on wherever it is started again, and processor time buys twice as much on one machine as on
 another. Budgets are seconds of a reference machine, the one of the first runs on MinAtar: every run measures what some
