@@ -64,7 +64,7 @@ def test_seeds_come_first_and_random_play_before_all() -> None:
 
 def test_a_fast_machine_has_the_budget_of_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here each second counts a thousandfold: the budget of a reference second is over after some rounds."""
-    monkeypatch.setattr("adalook.experiments.learning.training.machine_speed", lambda: 1_000.0)
+    monkeypatch.setattr("adalook.experiments.learning.machine.machine_speed", lambda: 1_000.0)
     job = TrainingJob(QUICK, dataclasses.replace(QUICK.games["Breakout"], interim_episodes=0), "depth0", 0, 1.0)
     record = run_training_job(job)
     assert record["machine_speed"] == 1_000.0

@@ -1,8 +1,9 @@
 """The speed of this machine, by which runs of different machines have the same budget.
 
 An experiment of days goes on wherever it is started again, and processor time buys twice as much on one machine as on
-another. Budgets are seconds of a reference machine, the one of the first runs on MinAtar: every run measures what some
-fixed work takes here, and counts its processor time accordingly.
+another, or on the same one while the other half of a core is idle. Budgets are seconds of a reference machine, the one
+of the first runs on MinAtar: every run measures now and then what some fixed work takes here, and counts its processor
+time accordingly.
 """
 
 from __future__ import annotations
@@ -16,8 +17,31 @@ import torch
 REFERENCE_SECONDS = 0.135
 """Processor time of the fixed work on the reference machine. DQN trained there for 600 steps a second on MinAtar's
 Breakout; where it trains for 1,460 the work takes 0.0555 s."""
-REPETITIONS = 5
+REPETITIONS = 3
+PERIOD_SECONDS = 10.0
+"""Processor time after which the speed is measured again; that takes a fiftieth of it, and does not count."""
 UPDATES, WRITES = 300, 60
+
+
+class ReferenceClock:
+    """Counts time in seconds of the reference machine."""
+
+    def __init__(self) -> None:
+        self._speeds: list[float] = []
+        self._since = 0.0
+
+    @property
+    def mean_speed(self) -> float:
+        """The average of how many times as fast as the reference machine this one was."""
+        return statistics.fmean(self._speeds) if self._speeds else 1.0
+
+    def converted(self, processor: float, wall: float) -> tuple[float, float]:
+        """Return processor time and wall time of this machine in seconds of the reference machine."""
+        self._since += processor
+        if not self._speeds or self._since >= PERIOD_SECONDS:
+            self._speeds.append(machine_speed())
+            self._since = 0.0
+        return processor * self._speeds[-1], wall * self._speeds[-1]
 
 
 def machine_speed() -> float:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from adalook.experiments.learning.machine import machine_speed
+from adalook.experiments.learning.machine import ReferenceClock
 from adalook.experiments.learning.suite import AGENTS, RANDOM, JsonDict, TrainingJob
 from adalook.learning.acting import Decision
 from adalook.learning.agents.base import Agent
@@ -173,8 +173,7 @@ class JobInProgress:
     def __init__(self, job: TrainingJob) -> None:
         self.job = job
         self.agent = AGENTS[job.agent].make(job.suite, job.game, job.seed)
-        self.speed = 1.0
-        """Of this machine, while it trains."""
+        self.clock = ReferenceClock()
         self.cpu = self.wall = 0.0
         """Seconds of the reference machine."""
         self.steps = 0
@@ -191,12 +190,11 @@ class JobInProgress:
     def train(self, directory: RunDirectory | None) -> None:
         """Train until the budget is spent, with checkpoints in a run directory if there is one."""
         interim = INTERIM if self.job.game.interim_episodes else ()
-        self.speed = machine_speed()
         rounds, saved = self.agent.rounds(), self.cpu
         while self.share < 1.0:
             cpu, wall = time.process_time(), time.perf_counter()
             done = next(rounds)
-            self.add(done, self.speed * (time.process_time() - cpu), self.speed * (time.perf_counter() - wall))
+            self.add(done, *self.clock.converted(time.process_time() - cpu, time.perf_counter() - wall))
             if len(self.interim) < len(interim) and self.share >= interim[len(self.interim)]:
                 scores = judged(self.agent, self.job, self.job.game.interim_episodes)
                 self.interim.append({"cpu_seconds": self.cpu, "steps": self.steps, **scores})
@@ -223,7 +221,7 @@ class JobInProgress:
         return {
             "cpu_seconds": self.cpu,
             "wall_seconds": self.wall,
-            "machine_speed": self.speed,
+            "machine_speed": self.clock.mean_speed,
             "steps": self.steps,
             "prior_finished": self.prior_finished,
             "first_training_score": float(np.mean(self.first_scores)) if self.first_scores else None,
