@@ -29,7 +29,7 @@ from adalook.planning.evaluation import (
     sweeps,
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
-from adalook.planning.evaluation.linear import banded, krylov, lu
+from adalook.planning.evaluation.linear import band, banded, krylov, lu
 from adalook.planning.evaluation.ordered import acyclic, components, marching
 from adalook.planning.evaluation.padded import NO_MOVES, NO_ROWS, MoveTable, PaddedRows, copy_rows
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep
@@ -682,7 +682,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         The first policy may be narrower than those to come.
         """
         n = self.mdp.num_states
-        enough = self._contest.cheap_direct / (banded.BAND_COST * n)
+        enough = self._contest.cheap_direct / (band.BAND_COST * n)
         return banded_cost(n, *banded.widest_bandwidths(self.mdp, enough))
 
     def _price_direct(self, policy: IntArray) -> None:
@@ -795,7 +795,7 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
         return math.inf
     # Of a full matrix a third of S·l·u multiplications is left: the band ends with the matrix.
     inside = 1.0 - (lower + upper) / (2.0 * n) + lower * upper / (3.0 * n * n)
-    return float(n * banded.cost_per_state(lower, upper, inside))
+    return float(n * band.cost_per_state(lower, upper, inside))
 
 
 def sparse_cost(num_states: int, width: int) -> float:

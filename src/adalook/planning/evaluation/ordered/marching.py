@@ -27,7 +27,7 @@ from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
 from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none
-from adalook.planning.evaluation.linear import banded
+from adalook.planning.evaluation.linear.band import cost_per_state, eliminate, substitute
 from adalook.planning.evaluation.padded import MoveTable, PaddedRows, best_move, room_for_rows, row_value
 from adalook.planning.lookahead.kernels import index
 
@@ -522,14 +522,15 @@ def elimination_in_sweeps(padded: PaddedRows, part: Part) -> float:
     lower, upper = _bandwidths(padded, part)
     if (part.end - part.first) * (lower + upper + 1) > MAX_BAND:
         return np.inf
-    return banded.cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1])
+    sweeps: float = cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1])
+    return sweeps
 
 
 @compiled
 def eliminate_part(padded: PaddedRows, v: FloatArray, part: Part) -> int:
     """Set the values of a part to those of the policy, given all others; returns the sweeps that cost as much.
 
-    Rows are dominated by their diagonal, so that no pivots are looked for (see `linear.banded`).
+    Rows are dominated by their diagonal, so that no pivots are looked for (see `linear.band`).
     """
     lower, upper = _bandwidths(padded, part)
     size = part.end - part.first
@@ -543,10 +544,10 @@ def eliminate_part(padded: PaddedRows, v: FloatArray, part: Part) -> int:
                 band[i, successor - s + index(lower)] -= weight
             else:
                 right[i] += weight * v[successor]
-    banded.eliminate(band, lower, upper)
-    banded.substitute(band, lower, upper, right)
+    eliminate(band, lower, upper)
+    substitute(band, lower, upper, right)
     v[part.first : part.end] = right
-    return int(banded.cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1]))
+    return int(cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1]))
 
 
 @compiled
