@@ -649,3 +649,106 @@ def dam(levels: int, weather: int, discount: float) -> al.MDP:
     chances = np.broadcast_to(np.outer(np.full(5, 0.2), [0.2, 0.6, 0.2]).ravel(), successors.shape)
     extreme = 2.0 * (level > 0.95 * levels) + 3.0 * (level < 0.05 * levels)
     return _listed(np.sqrt(out) - extreme[:, None], successors, chances, discount)
+
+
+def routing(size: int, servers: int, discount: float) -> al.MDP:
+    """Arrivals that are sent to one of several queues, each with a server of its own speed; a full queue costs."""
+    shape = (size,) * servers
+    n = size**servers
+    queue = np.stack(np.unravel_index(np.arange(n), shape), axis=1)
+    speed = 0.55 * np.linspace(1.0, 2.0, servers) / np.linspace(1.0, 2.0, servers).sum()
+    each = np.eye(servers, dtype=int)
+    longer = np.minimum(queue[:, None, :] + each, size - 1)
+    shorter = np.maximum(queue[:, None, :] - each, 0)
+    arrived = np.ravel_multi_index(tuple(np.moveaxis(longer, 2, 0)), shape)
+    served = np.ravel_multi_index(tuple(np.moveaxis(shorter, 2, 0)), shape)
+    successors = np.concatenate([arrived[:, :, None], np.repeat(served[:, None, :], servers, axis=1)], axis=2)
+    rewards = -queue.sum(axis=1)[:, None] / size - 5.0 * (queue == size - 1)
+    return _listed(rewards, successors, np.broadcast_to([0.45, *speed], successors.shape), discount)
+
+
+def battery(levels: int, prices: int, discount: float) -> al.MDP:
+    """A battery that is charged and emptied at a price that jumps at random: a band times a chain that mixes."""
+    rng = np.random.default_rng(1)
+    n = levels * prices
+    level, state = np.divmod(np.arange(n), prices)
+    jumps = rng.dirichlet(np.full(prices, 0.5), size=prices)
+    price = np.sort(rng.lognormal(size=prices))
+    later = np.clip(level[:, None] + np.array([-3, -1, 0, 1, 3]), 0, levels - 1)
+    successors = later[:, :, None] * prices + np.arange(prices)
+    bought = later - level[:, None]
+    rewards = -price[state][:, None] * bought * np.where(bought > 0, 1.1, 0.9)
+    return _listed(rewards, successors, np.broadcast_to(jumps[state][:, None, :], successors.shape), discount)
+
+
+def obstacles(side: int, period: int, discount: float) -> al.MDP:
+    """A grid through which a wall with gaps moves and comes round after `period` steps, as a part of the state."""
+    n = side * side * period
+    time, cell = np.divmod(np.arange(n), side * side)
+    x, y = np.divmod(cell, side)
+    moves = [(1, 0), (0, 1), (-1, 0), (0, -1), (0, 0)]
+    near = np.stack([np.clip(x + a, 0, side - 1) * side + np.clip(y + b, 0, side - 1) for a, b in moves], axis=1)
+    later = (time + 1) % period
+    goal = side * side - 1
+    near[cell == goal] = goal
+    hit = (near // side == (later * side // period)[:, None]) & (near % 3 != 0)
+    rewards = np.where((cell == goal)[:, None], 0.0, -1.0 - 10.0 * hit)
+    successors = np.stack([near[:, [a, (a + 1) % 5]] for a in range(5)], axis=1) + (later * side * side)[:, None, None]
+    return _listed(rewards, successors, np.broadcast_to([0.9, 0.1], successors.shape), discount)
+
+
+def knapsack(room: int, items: int, discount: float) -> al.MDP:
+    """Items of random kinds that come one after the other, to take or to leave; after the last one all begins anew."""
+    rng = np.random.default_rng(1)
+    kinds = 4
+    n = (room + 1) * items * kinds
+    free, rest = np.divmod(np.arange(n), items * kinds)
+    item, kind = np.divmod(rest, kinds)
+    size = rng.integers(1, 6, size=(items, kinds))
+    worth = rng.exponential(size=(items, kinds)) * size
+    fits = free >= size[item, kind]
+    left = np.stack([free, np.where(fits, free - size[item, kind], free)], axis=1)
+    last = (item == items - 1)[:, None]
+    first = np.where(last, room * items, left * items + np.minimum(item + 1, items - 1)[:, None]) * kinds
+    successors = first[:, :, None] + np.arange(kinds)
+    rewards = np.stack([np.zeros(n), np.where(fits, worth[item, kind], -1.0)], axis=1)
+    return _listed(rewards, successors, np.broadcast_to(rng.dirichlet(np.ones(kinds)), successors.shape), discount)
+
+
+def doors(side: int, rooms: int, discount: float) -> al.MDP:
+    """Square rooms side by side with narrow doors both ways, slippery moves and random rewards, a few of them large."""
+    rng = np.random.default_rng(1)
+    width = side * rooms
+    here = np.arange(width * width)
+    x, y = np.divmod(here, width)
+    moved = []
+    for a, b in [(1, 0), (0, 1), (-1, 0), (0, -1)]:
+        to_x, to_y = np.clip(x + a, 0, width - 1), np.clip(y + b, 0, width - 1)
+        wall = (to_x // side != x // side) & (y % side != side // 2)
+        wall |= (to_y // side != y // side) & (x % side != side // 2)
+        moved.append(np.where(wall, here, to_x * width + to_y))
+    near = np.stack(moved, axis=1)
+    successors = np.stack([near[:, [a, (a + 1) % 4, (a + 3) % 4]] for a in range(4)], axis=1)
+    rewards = 0.1 * rng.standard_normal(len(here))
+    rewards[rng.integers(len(here), size=3)] += 1.0
+    chances = np.broadcast_to([0.7, 0.15, 0.15], successors.shape)
+    return _listed(np.repeat(rewards[:, None], 4, 1), successors, chances, discount)
+
+
+def lead_time(room: int, delay: int, orders: int, discount: float) -> al.MDP:
+    """A stock whose orders arrive after a delay, so that those under way are a part of the state; lost sales cost."""
+    shape = (room + 1, *[orders] * delay)
+    n = (room + 1) * orders**delay
+    stock, *under_way = np.unravel_index(np.arange(n), shape)
+    demand = np.arange(6)
+    chances = np.exp(-1.6) * 1.6**demand / np.array([1, 1, 2, 6, 24, 120])
+    chances[-1] += 1.0 - chances.sum()
+    on_hand = np.minimum(stock + under_way[0], room)
+    left = np.maximum(on_hand[:, None] - demand, 0)
+    later = [np.broadcast_to(each[:, None, None], (n, orders, 6)) for each in under_way[1:]]
+    ordered = np.broadcast_to(np.arange(orders)[:, None], (n, orders, 6))
+    after = (np.broadcast_to(left[:, None, :], (n, orders, 6)), *later, ordered)
+    successors = np.ravel_multi_index(after, shape)
+    gain = 5.0 * np.minimum(on_hand[:, None], demand) @ chances - 0.3 * left @ chances
+    price = 2.0 * np.arange(orders) + 0.5 * (np.arange(orders) > 0)
+    return _listed(gain[:, None] - price, successors, np.broadcast_to(chances, successors.shape), discount)

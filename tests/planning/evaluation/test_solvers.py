@@ -365,8 +365,8 @@ def test_states_that_all_lead_to_are_ordered_apart():
 
 
 def test_large_models_are_extrapolated_too():
-    """A tree whose leaves lead back to its root: each time round takes off γ^12 of the loss, for ever at γ = 0.9999."""
-    n = 2**13 - 1
+    """A tree whose leaves lead back to its root: each time round takes off γ^13 of the loss, for ever at γ = 0.9999."""
+    n = 2**14 - 1
     assert n >= in_place.ACTIVE_SET_STATES
     s = np.arange(n)
     below = np.where((2 * s + 1 < n)[:, None], 2 * s[:, None] + [1, 2], 0)

@@ -29,7 +29,7 @@ from adalook.planning.evaluation import (
     sweeps,
 )
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
-from adalook.planning.evaluation.linear import banded, krylov, lu
+from adalook.planning.evaluation.linear import band, banded, krylov, lu
 from adalook.planning.evaluation.ordered import acyclic, components, marching
 from adalook.planning.evaluation.padded import NO_MOVES, NO_ROWS, MoveTable, PaddedRows, copy_rows
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep
@@ -56,8 +56,6 @@ PAIR_COST, ENTRY_COST = 1.5, 1.2
 """Nanoseconds of a backup per (state, action) and per stored probability …"""
 LONG_ROW, LONG_ROW_ENTRY_COST = 16, 0.4
 """… of which long rows take fewer."""
-BAND_COST = 6.0
-"""Nanoseconds of a banded elimination per number that the band stores, at least."""
 
 SOLVERS = (
     functional.NAME,
@@ -684,7 +682,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         The first policy may be narrower than those to come.
         """
         n = self.mdp.num_states
-        enough = self._contest.cheap_direct / (BAND_COST * n)
+        enough = self._contest.cheap_direct / (band.BAND_COST * n)
         return banded_cost(n, *banded.widest_bandwidths(self.mdp, enough))
 
     def _price_direct(self, policy: IntArray) -> None:
@@ -797,7 +795,7 @@ def banded_cost(num_states: int, lower: int, upper: int) -> float:
         return math.inf
     # Of a full matrix a third of S·l·u multiplications is left: the band ends with the matrix.
     inside = 1.0 - (lower + upper) / (2.0 * n) + lower * upper / (3.0 * n * n)
-    return n * (50.0 + BAND_COST * (lower + upper + 1) + 0.28 * lower * upper * inside)
+    return float(n * band.cost_per_state(lower, upper, inside))
 
 
 def sparse_cost(num_states: int, width: int) -> float:

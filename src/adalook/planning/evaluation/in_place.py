@@ -52,8 +52,8 @@ LOCAL_GROWTH = 12.0
 """Models whose neighbourhoods grow more than this from one step to three are not local."""
 LOCAL_ROW = 64
 """Nor are models with rows longer than this, or longer than a quarter of the states."""
-ACTIVE_SET_STATES = 4_000
-"""Smaller models are swept whole: finding out who leads to what changed would take longer."""
+ACTIVE_SET_STATES = 12_000
+"""Smaller models are swept whole: finding out who leads to what changed takes as long as five backups, or longer."""
 
 MAX_ROUNDS = 16
 MAX_WORK = 10_000_000

@@ -87,5 +87,28 @@ def test_rooms_with_one_way_doors_are_ordered_by_their_exits():
     np.testing.assert_array_equal(found.states[300:600], np.arange(899, 599, -1))
 
 
+def star(arms, length, discount):
+    """A centre and arms that are walked along either way, one of them from there, with a prize at each end."""
+    n = 1 + arms * length
+    s = np.arange(n)
+    out, back = np.where(s % length == 0, 0, s + 1), np.where((s - 1) % length == 0, 0, s - 1)
+    out[0] = back[0] = 1
+    successors = np.stack([np.stack([out, back], 1), np.stack([back, out], 1)], axis=1)
+    rewards = np.zeros((n, 2))
+    rewards[length::length, 0] = np.random.default_rng(0).exponential(10.0, size=arms)
+    return al.MDP.from_function(
+        lambda k: (rewards[k], successors[k], np.broadcast_to([0.9, 0.1], (len(k), 2, 2))), n, 2, discount
+    )
+
+
+def test_narrow_components_that_sweeps_do_not_settle_are_eliminated():
+    """Where it pays to walk along an arm changes state by state from round to round, unless its values are exact."""
+    mdp = star(30, 200, 0.9999)
+    sol = al.solve(mdp, al.Auto(components.NAME), tolerance=1e-6)
+    assert sol.certified
+    assert sol.solvers == (components.NAME,)
+    np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=1e-6)
+
+
 def test_one_large_component_is_left_to_others():
     assert components.find(al.zoo.garnet(500, 3, 4, seed=0, discount=0.9)) is None

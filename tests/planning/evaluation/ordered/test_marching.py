@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.planning.evaluation.ordered import marching
+from adalook.planning.evaluation.padded import MoveTable
 from adalook.planning.solve import starting_policy
 from tests.exact import random_mdp
 
@@ -91,3 +92,29 @@ def test_no_direction_where_many_states_have_the_best_reward():
     mdp = grid(20)
     equal = al.MDP._adopt(np.ones_like(mdp.rewards), mdp.codes, mdp.rows, 0.9)
     assert marching.order_of(equal) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 30), st.sampled_from([0.5, 0.999]))
+def test_a_part_is_eliminated_given_the_values_around_it(seed, num_states, discount):
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, num_states, 1, discount)
+    if mdp.rows.num_shared:
+        return
+    order = np.arange(num_states, dtype=mdp.codes.dtype)
+    table = MoveTable.empty(mdp)
+    marching.write_table(mdp.arrays, order, table)
+    first, end = sorted(rng.choice(num_states + 1, size=2, replace=False).tolist())
+    part = marching.Part(first, end, end - first, False)
+    scratch, policy = marching.scratch_of(table, end - first), np.zeros(num_states, np.int32)
+    marching._copy_rows(table, policy, scratch, part)
+    values = rng.standard_normal(num_states)
+    around = values.copy()
+    marching.eliminate_part(scratch.padded, values, part)
+    inside = np.arange(first, end)
+    outside = np.setdiff1d(order, inside)
+    np.testing.assert_array_equal(values[outside], around[outside])
+    for s in inside:
+        successors, chances = mdp.transition_row(int(s), 0)
+        backed_up = mdp.rewards[s, 0] + discount * chances @ values[np.asarray(successors, int)]
+        np.testing.assert_allclose(values[s], backed_up, atol=1e-9 * max(1.0, mdp.largest_reward))

@@ -1,8 +1,6 @@
 """Banded elimination of I − γ P_π: for policies whose moves lead to states of near numbers, such as queues.
 
-I − γ P_π is an M-matrix with dominant diagonal, so Gauss's elimination needs no pivoting and stays within the band:
-with l entries below the diagonal and u above, S·l·u multiplications, in order of memory. Refinement with the residual
-removes what rounding left.
+See `band` for the elimination. Refinement with the residual removes what rounding left.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, is_deterministic, row_of
+from adalook.planning.evaluation.linear.band import eliminate, substitute
 from adalook.planning.lookahead.kernels import index, next_value, shared_expectations
 
 if TYPE_CHECKING:
@@ -43,14 +42,14 @@ def solve_banded(rows: PolicyRows, lower: int, upper: int) -> FloatArray:
     n = len(rows.code)
     band = np.zeros((n, lower + upper + 1))
     _fill_band(rows, lower, band)
-    _eliminate(band, lower, upper)
+    eliminate(band, lower, upper)
     values = rows.reward.copy()
-    _substitute(band, lower, upper, values)
+    substitute(band, lower, upper, values)
     shared, rest = np.empty(rows.num_shared), np.empty(n)
     for _ in range(REFINEMENTS):
         shared_expectations(rows, values, shared)
         _residual(rows, shared, values, rest)
-        _substitute(band, lower, upper, rest)
+        substitute(band, lower, upper, rest)
         values += rest
     return values
 
@@ -90,37 +89,6 @@ def _fill_band(rows: PolicyRows, lower: int, band: FloatArray) -> None:
         else:
             for k in range(rows.indptr[row_of(code)], rows.indptr[row_of(code) + 1]):
                 band[s, rows.indices[k] - s + lower] -= rows.discount * rows.data[k]
-
-
-@compiled
-def _eliminate(band: FloatArray, lower: int, upper: int) -> None:
-    """Factorise in place: multipliers below the diagonal, the upper factor above."""
-    n = len(band)
-    for s in range(n):
-        for p in range(max(0, s - lower), s):
-            place = index(p - s + lower)
-            if band[s, place] == 0.0:
-                continue
-            factor = band[s, place] / band[p, index(lower)]
-            band[s, place] = factor
-            for k in range(index(min(upper, n - 1 - p))):
-                band[s, place + index(1) + k] -= factor * band[p, index(lower + 1) + k]
-
-
-@compiled
-def _substitute(band: FloatArray, lower: int, upper: int, x: FloatArray) -> None:
-    """Solve with the factors, in place: x holds the right side, then the answer."""
-    n = len(x)
-    for s in range(n):
-        total = x[s]
-        for k in range(max(0, lower - s), lower):
-            total -= band[s, k] * x[s - lower + k]
-        x[s] = total
-    for s in range(n - 1, -1, -1):
-        total = x[s]
-        for k in range(1, min(upper, n - 1 - s) + 1):
-            total -= band[s, lower + k] * x[s + k]
-        x[s] = total / band[s, lower]
 
 
 @compiled

@@ -27,6 +27,7 @@ from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
 from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none
+from adalook.planning.evaluation.linear.band import cost_per_state, eliminate, substitute
 from adalook.planning.evaluation.padded import MoveTable, PaddedRows, best_move, room_for_rows, row_value
 from adalook.planning.lookahead.kernels import index
 
@@ -63,6 +64,12 @@ ROUNDING = 2.0**-51
 MAX_ROUNDS = 32
 MAX_WORK = 50_000_000
 """States swept and pairs backed up in one go, about a tenth of a second: Ctrl-C and the clock are looked at between."""
+LAST_RESORT = 8.0
+"""An elimination may cost so many times what sweeps of a part have cost, where rounds would end without an answer."""
+PLACE_COST = 1.0
+"""Nanoseconds of a sweep per place of a row, about: an elimination is measured by it."""
+MAX_BAND = 5_000_000
+"""Stored numbers of a part's band: more are not worth it."""
 PREPARATION = 6
 """Backups that the order and the table cost as much as, about."""
 LEAST_GAIN, PATIENCE = 0.5, 4
@@ -332,20 +339,37 @@ def rounds_of(
     scratch: MarchScratch,
     max_work: int,
 ) -> tuple[int, int, int, int]:
-    """Evaluate and improve the policy of a part in rounds: (rounds, states swept, states backed up, outcome)."""
-    num_actions = table.reward.shape[1]
+    """Evaluate and improve the policy of a part in rounds: (rounds, states swept, states backed up, outcome).
+
+    Sweeps that do not settle, or after which rounds gain too little, give way to an elimination once they have cost as
+    much, or before rounds end without an answer.
+    """
+    num_actions, size = table.reward.shape[1], part.end - part.first
     rounds, swept, backed_up = 0, 0, 0
     least, since = np.inf, 0
+    eliminating = False
     while rounds < MAX_ROUNDS:
         if rounds > 0 and swept + backed_up * num_actions >= max_work:
             return rounds, swept, backed_up, GOES_ON
         rounds += 1
         _copy_rows(table, policy, scratch, part)
         rounding = ROUNDING * max(v[part.first : part.end].max(), -v[part.first : part.end].min())
-        swept += _evaluate_windows(scratch.padded, v, max(limits.least_change, rounding), part, scratch)
+        settled = True
+        if eliminating:
+            swept += size * eliminate_part(scratch.padded, v, part)
+        else:
+            work, settled = _evaluate_windows(scratch.padded, v, max(limits.least_change, rounding), part, scratch)
+            swept += work
         low, high = improve_range(table, v, policy, part.first, part.end)
         change = max(high, -low)
-        backed_up += part.end - part.first
+        backed_up += size
+        if eliminating:  # what is better from here on may begin at either end
+            improve_back(table, v, policy, part.first, part.end)
+            backed_up += size
+        elif not settled or change > LEAST_GAIN * least:
+            worth = LAST_RESORT if rounds - since >= limits.patience else 1.0
+            eliminating = worth * swept >= size * elimination_in_sweeps(scratch.padded, part)
+            least = np.inf if eliminating else least
         if change <= LEAST_GAIN * least:
             least, since = change, rounds
         if change <= max(limits.target, 2.0 * rounding):
@@ -412,28 +436,41 @@ def improve_range(table: MoveTable, v: FloatArray, policy: IntArray, first: int,
 
 
 @compiled
-def _evaluate_windows(padded: PaddedRows, v: FloatArray, least_change: float, part: Part, scratch: MarchScratch) -> int:
-    """Sweep T_π in windows until they settle, one after the other; returns how many states were updated."""
+def improve_back(table: MoveTable, v: FloatArray, policy: IntArray, first: int, end: int) -> None:
+    """Set v <- T v in place from state end-1 back to state `first`, and the policy with it."""
+    last = index(end - 1)
+    for i in range(index(end - first)):
+        s = last - i
+        v[s], policy[s], _ = best_move(table, v, policy[s], s)
+
+
+@compiled
+def _evaluate_windows(
+    padded: PaddedRows, v: FloatArray, least_change: float, part: Part, scratch: MarchScratch
+) -> tuple[int, bool]:
+    """Sweep T_π in windows until they settle, one after the other: (states updated, whether all have settled)."""
     work, first, credit = 0, part.first, CREDIT * (part.end - part.first)
+    all_settled = True
     while True:
         end = min(part.end, first + 2 * part.window)
         most = MAX_SWEEPS + credit // (end - first)
         alone = end - first == part.end - part.first
-        count: int = _settle(
+        count, settled = _settle(
             padded, v, Part(first, end, end - first, part.closed and alone), least_change, most, scratch
         )
+        all_settled = all_settled and settled
         work += count * (end - first)
         credit -= max(0, count - MAX_SWEEPS) * (end - first)
         if end == part.end:
-            return work
+            return work, all_settled
         first += part.window
 
 
 @compiled
 def _settle(
     padded: PaddedRows, v: FloatArray, window: Part, least_change: float, most: int, scratch: MarchScratch
-) -> int:
-    """Sweep one window until it settles, or so many times; returns how often.
+) -> tuple[int, bool]:
+    """Sweep one window until it settles, or so many times: (how often, whether it has settled).
 
     What is slow is extrapolated, and in a closed part what all values have in common is solved for. Where a sweep
     changes more after such a guess than before, it is taken back.
@@ -452,7 +489,7 @@ def _settle(
         guessed, before = False, change
         at_first = change if count == 1 else at_first
         if change <= max(SETTLED * at_first, least_change):
-            return count
+            return count, True
         kept += count > PLAIN_SWEEPS
         common = window.closed and (count == PLAIN_SWEEPS // 2 or count == PLAIN_SWEEPS)
         if common or kept == len(steps):
@@ -464,7 +501,53 @@ def _settle(
                 steps[:, size:] = 0.0
                 extrapolate(v[window.first : window.end], steps)
         kept = 0 if kept == len(steps) else kept
-    return count
+    return count, False
+
+
+@compiled
+def _bandwidths(padded: PaddedRows, part: Part) -> tuple[int, int]:
+    """Return how far moves within a part lead to earlier and to later states of it."""
+    lower, upper = 0, 0
+    for s in range(index(part.first), index(part.end)):
+        for k in range(index(padded.successor.shape[1])):
+            successor = padded.successor[s, k]
+            if padded.weight[s, k] > 0.0 and part.first <= successor < part.end:
+                lower, upper = max(lower, s - successor), max(upper, successor - s)
+    return lower, upper
+
+
+@compiled
+def elimination_in_sweeps(padded: PaddedRows, part: Part) -> float:
+    """Return how many sweeps of a part cost as much as an elimination within its band; infinite if that is too wide."""
+    lower, upper = _bandwidths(padded, part)
+    if (part.end - part.first) * (lower + upper + 1) > MAX_BAND:
+        return np.inf
+    sweeps: float = cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1])
+    return sweeps
+
+
+@compiled
+def eliminate_part(padded: PaddedRows, v: FloatArray, part: Part) -> int:
+    """Set the values of a part to those of the policy, given all others; returns the sweeps that cost as much.
+
+    Rows are dominated by their diagonal, so that no pivots are looked for (see `linear.band`).
+    """
+    lower, upper = _bandwidths(padded, part)
+    size = part.end - part.first
+    band, right = np.zeros((size, lower + upper + 1)), np.empty(size)
+    for i in range(index(size)):
+        s = i + index(part.first)
+        right[i], band[i, index(lower)] = padded.reward[s], 1.0
+        for k in range(index(padded.successor.shape[1])):
+            successor, weight = index(padded.successor[s, k]), padded.weight[s, k]
+            if weight > 0.0 and part.first <= successor < part.end:
+                band[i, successor - s + index(lower)] -= weight
+            else:
+                right[i] += weight * v[successor]
+    eliminate(band, lower, upper)
+    substitute(band, lower, upper, right)
+    v[part.first : part.end] = right
+    return int(cost_per_state(lower, upper, 1.0) / (PLACE_COST * padded.successor.shape[1]))
 
 
 @compiled
