@@ -42,9 +42,6 @@ ROUNDS = 8
 MAX_SWEEPS = 1_000
 SWEPT_SHARE = 0.1
 """A policy is swept until the span of a change is this share of what the last backup changed."""
-MOST_BAND = 128
-"""Numbers of a band per state up to which elimination takes no longer than so many sweeps, and the room of 16 doubles
-per move."""
 PATIENCE = 100
 """Passes that may fail to take a tenth off the loss before nothing more is expected of them."""
 
@@ -114,7 +111,7 @@ class BlockEvaluation:
         rows = PolicyRows.of(mdp, policy).side_by_side()
         if self._sweeps_are_slow:
             lower, upper = banded.bandwidths(rows)
-            if lower + upper < MOST_BAND:
+            if mdp.num_states * (lower + upper + 1) <= banded.MAX_ENTRIES:
                 return banded.solve_banded(rows, lower, upper), mdp.num_states, f"{NAME}, {banded.NAME}"
         span = mdp.largest_reward if last is None else last.residual.span
         enough = max(SWEPT_SHARE * span, self._tolerance * (1.0 - mdp.discount) / 3.0)
