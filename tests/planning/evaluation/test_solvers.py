@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
-from adalook.planning.evaluation import (
-    aggregation,
-    elimination,
-    extrapolation,
-    functional,
-    in_place,
-    padded,
-    sweeps,
-)
+from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu

@@ -19,15 +19,7 @@ import numpy as np
 from adalook._arrays import FloatArray, IntArray
 from adalook.planning import threads
 from adalook.planning.certificate import loss_bound, rounding_bound
-from adalook.planning.evaluation import (
-    aggregation,
-    elimination,
-    extrapolation,
-    functional,
-    in_place,
-    padded,
-    sweeps,
-)
+from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import Forecast, PassOutcome, PolicyEvaluation
 from adalook.planning.evaluation.linear import band, banded, krylov, lu
 from adalook.planning.evaluation.ordered import acyclic, components, marching
