@@ -31,9 +31,9 @@ class ReferenceClock:
         self._since = 0.0
 
     @property
-    def mean_speed(self) -> float:
-        """The average of how many times as fast as the reference machine this one was."""
-        return statistics.fmean(self._speeds) if self._speeds else 1.0
+    def mean_speed(self) -> float | None:
+        """The average of how many times as fast as the reference machine this one was; None if it was not measured."""
+        return statistics.fmean(self._speeds) if self._speeds else None
 
     def converted(self, processor: float, wall: float) -> tuple[float, float]:
         """Return processor time and wall time of this machine in seconds of the reference machine."""

@@ -237,7 +237,8 @@ def _check_record(record: JsonDict) -> None:
     costs = [record[name] for name in ("cpu_seconds", "wall_seconds", "steps")]
     untrained = costs == [0, 0, 0]
     check(untrained or all(_is_number(cost, 1e-9) for cost in costs), "the cost")
-    check(_is_number(record.get("machine_speed", 1.0), 1e-9), "the speed of the machine")
+    speed = record.get("machine_speed")
+    check(speed is None or _is_number(speed, 1e-9), "the speed of the machine")
     check(record["last_training_score"] is None or _is_number(record["last_training_score"]), "the training score")
     check(isinstance(record["prior_finished"], bool) and isinstance(record["definition"], dict), "the definition")
     timeline, samples = record["timeline"], record.get("samples") or {}
