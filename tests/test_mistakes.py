@@ -196,7 +196,7 @@ MODELS: dict[str, Mistake] = {
     "no discount for .umb": (lambda: al.MDP.load("model.umb"), "discount=0.99"),
     "saving as something else": (lambda: MAZE.save("maze.pkl"), ".npz or .umb"),
     "arguments swapped": (lambda: al.MDP(UNIFORM, R, 0.9), "transitions is wrong: expected next states"),
-    "no discount": (lambda: al.MDP(R, NEXT, None), "discount is not a number"),
+    "no discount": (lambda: al.MDP(R, NEXT, None), "needs a discount"),
     "rewards that are not numbers": (lambda: al.MDP(R * np.nan, NEXT, 0.9), "state 0, action 0 is not finite"),
     "a mask the wrong way round": (lambda: al.MDP(R, NEXT, 0.9, mask=np.ones((2, 3), bool)), "\\(S, A\\) = \\(3, 2\\)"),
     "an outcome in another order": (

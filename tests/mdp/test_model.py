@@ -171,3 +171,9 @@ def test_mmap_is_true_or_false(tmp_path):
     al.zoo.chain(n=1).save(tmp_path / "m.npz")
     with pytest.raises(al.errors.ArgumentError, match="mmap"):
         al.MDP.load(tmp_path / "m.npz", mmap="r")
+
+
+@pytest.mark.parametrize(("given", "missing"), [(({0: {0: [(1.0, 0, 1.0)]}}, 0.9), "a discount"), (("x",), "transit")])
+def test_a_table_in_the_wrong_place_is_told_where_it_belongs(given, missing):
+    with pytest.raises(al.errors.ModelError, match=rf"needs {missing}.*from_table"):
+        al.MDP(*given)

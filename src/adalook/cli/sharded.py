@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, plain_console
+from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, print_rows
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -86,8 +86,6 @@ def _describe(source: str, model: Any, solution: ShardedSolution) -> dict[str, A
 
 def _print_summary(about: dict[str, Any]) -> None:
     """Print the answer as a table of two columns."""
-    from rich.table import Table
-
     lost = f", {about['restarts']} actors replaced" if about["restarts"] else ""
     rows = {
         "model": f"{about['source']}: {about['states']:,} states, {about['actions']} actions, "
@@ -99,8 +97,4 @@ def _print_summary(about: dict[str, Any]) -> None:
         "time": f"{about['seconds']:.3g} s, of which {about['build_seconds']:.2g} s to build the shards",
         "wrote": about["out"] or "",
     }
-    table = Table.grid(padding=(0, 2))
-    for name, text in rows.items():
-        if text:
-            table.add_row(name, text)
-    plain_console().print(table)
+    print_rows(rows)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, optional, plain_console
+from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, optional, plain_console, print_rows
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
     from adalook.planning.solution import Solution
 
 MOST_STATES_IN_JSON = 10_000
@@ -44,6 +45,8 @@ class SolveCommand:
     exact. Without it few:3."""
     discount: Annotated[float | None, optional(float, "GAMMA")] = None
     """The model's discount; .umb files carry none and need it."""
+    horizon: Annotated[int | None, optional(int, "T")] = None
+    """Solve for so many steps instead, after which nothing more is paid: a policy for each, by backward induction."""
     mmap: bool = False
     """Leave the arrays of an .npz file there and go through it block by block: it may be larger than memory."""
     tolerance: Annotated[float, tyro.conf.arg(metavar="LOSS")] = 1e-8
@@ -62,7 +65,8 @@ class SolveCommand:
     json: bool = False
     """Print one JSON object instead of a summary; of models of up to 10,000 states it has policy and values."""
     csv: Annotated[Path | None, optional(Path, "FILE")] = None
-    """Write state, action, value and certified bounds of every state into this file."""
+    """Write state, action, value and certified bounds of every state, and of every step if there is a horizon, into
+    this file."""
     shards: Annotated[int | None, optional(int, "N")] = None
     """Cut the model into so many shards, contiguous ranges of states, and solve it in rounds in which only values on
     their boundaries travel. --out then gets values and policy shard by shard, and --checkpoint names a directory."""
@@ -87,6 +91,8 @@ class SolveCommand:
         if self.method == "help":
             _print_methods()
             return DONE
+        if self.horizon is not None:
+            return _solve_with_horizon(self)
         if self.shards is not None:
             from adalook.cli.sharded import solve_sharded
 
@@ -168,11 +174,9 @@ def _print_methods() -> None:
 
 def _print_summary(about: dict[str, Any], solution: Solution) -> None:
     """Print the answer as a table of two columns."""
-    from rich.table import Table
-
-    model, prior, low_high = about["model"], about["prior"], about["value_range"]
     from adalook.planning.tables import policy_text, value_text
 
+    model, prior, low_high = about["model"], about["prior"], about["value_range"]
     counts, evaluation = about["queries"]["improvement"], about["queries"]["evaluation"]
     root = "" if counts["root"] is None else f", {counts['root']:,} root"
     passes = f"{about['passes']:,} pass{'' if about['passes'] == 1 else 'es'}"
@@ -193,12 +197,8 @@ def _print_summary(about: dict[str, Any], solution: Solution) -> None:
         "time": f"{about['seconds']:.3g} s, of which {about['certificate_seconds']:.2g} s for the certificate",
         "wrote": "\n".join(about["files"]),
     }
-    table = Table.grid(padding=(0, 2))
-    for name, text in rows.items():
-        if text:
-            table.add_row(name, text)
+    print_rows(rows)
     console = plain_console()
-    console.print(table)
     console.print()
     console.print(policy_text(solution.mdp, solution.policy, solution.values), highlight=False, markup=False)
 
@@ -208,3 +208,102 @@ def _certainty(solution: Solution) -> str:
     if solution.certified:
         return "certified"
     return f"a certified bound; the {solution.tolerance:g} that was asked for is not certified"
+
+
+# ---- --horizon T: a finite number of steps
+
+
+ENDLESS_ONLY = (
+    "method",
+    "prior",
+    "mmap",
+    "tolerance",
+    "max_iterations",
+    "max_seconds",
+    "checkpoint",
+    "out",
+    "report",
+    "shards",
+    "engine",
+    "actors",
+    "address",
+)
+"""Flags of `adalook solve` that are about models without an end."""
+MOST_ACTIONS_IN_JSON = 100_000
+"""Larger tables of steps and states are not printed; --csv writes them."""
+
+
+def _solve_with_horizon(command: SolveCommand) -> int:
+    """Solve for so many steps, print the policy of each and save it; return the exit code."""
+    from adalook.cli.sources import build_model
+    from adalook.planning.solve import solve
+    from adalook.planning.tables import write_horizon_csv
+
+    for flag in ENDLESS_ONLY:
+        if getattr(command, flag) != type(command).__dataclass_fields__[flag].default:
+            raise ArgumentError(
+                f"--{flag.replace('_', '-')} is not for a finite horizon, which is solved in one pass",
+                remedy="leave it out, or leave out --horizon; --csv FILE writes the policy of every step",
+            )
+    assert command.horizon is not None
+    solution = solve(build_model(command.source, command.discount), horizon=command.horizon)
+    about = _describe_steps(command.source, solution)
+    try:
+        if command.csv is not None:
+            write_horizon_csv(solution, command.csv)
+            about["files"] = [str(command.csv)]
+    finally:  # an answer that could not be written is still an answer
+        if command.json:
+            print(json.dumps(about | _steps(solution), allow_nan=False))
+        else:
+            _print_steps(about, solution)
+    return DONE
+
+
+def _describe_steps(source: str, solution: FiniteHorizonSolution) -> dict[str, Any]:
+    """Return everything about the answer but its arrays."""
+    mdp, first = solution.mdp, solution.values[0]
+    return {
+        "source": source,
+        "states": mdp.num_states,
+        "actions": mdp.num_actions,
+        "discount": mdp.discount,
+        "horizon": solution.horizon,
+        "policy_loss": solution.policy_loss,
+        "value_range": [float(first.min()), float(first.max())],
+        "seconds": solution.seconds,
+        "files": [],
+    }
+
+
+def _steps(solution: FiniteHorizonSolution) -> dict[str, Any]:
+    """Return policy and values of every step and the names of states and actions, unless they are too many."""
+    from adalook.planning.tables import named_actions
+
+    mdp = solution.mdp
+    if solution.policy.size > MOST_ACTIONS_IN_JSON:
+        return {}
+    return {
+        "policy": named_actions(mdp, solution.policy).tolist(),
+        "values": solution.values.tolist(),
+        "names": {"states": list(mdp.state_names), "actions": list(mdp.action_names)},
+    }
+
+
+def _print_steps(about: dict[str, Any], solution: FiniteHorizonSolution) -> None:
+    """Print the answer as a table of two columns, and the policy by state and step."""
+    from adalook.planning.tables import horizon_text, value_text
+
+    rows = {
+        "model": f"{about['source']}: {about['states']:,} states, {about['actions']} actions, "
+        f"discount {about['discount']:.15g}",
+        "horizon": f"{about['horizon']:,} steps, by backward induction",
+        "policy loss": f"<= {about['policy_loss']:.3g}, certified",
+        "values": "step 0: " + " to ".join(value_text(value, solution.values[0]) for value in about["value_range"]),
+        "time": f"{about['seconds']:.3g} s",
+        "wrote": "\n".join(about["files"]),
+    }
+    print_rows(rows)
+    console = plain_console()
+    console.print()
+    console.print(horizon_text(solution.mdp, solution.policy), highlight=False, markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import tyro
@@ -43,6 +44,17 @@ def plain_console() -> Console:
 
     width = None if sys.stdout.isatty() else PIPED_WIDTH
     return Console(markup=False, highlight=False, emoji=False, width=width)
+
+
+def print_rows(rows: Mapping[str, str]) -> None:
+    """Print a table of two columns, without the rows that have no text."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, text)
+    plain_console().print(table)
 
 
 def show_engine_messages() -> None:

@@ -88,14 +88,21 @@ class MDP:
     def __init__(
         self,
         rewards: Any,
-        transitions: Any,
-        discount: float,
+        transitions: Any = None,
+        discount: float | None = None,
         *,
         mask: Any = None,
         layout: Layout | None = None,
         state_names: Iterable[Any] | None = None,
         action_names: Iterable[Any] | None = None,
     ) -> None:
+        if transitions is None or discount is None:
+            raise ModelError(
+                f"an MDP needs {'transitions' if transitions is None else 'a discount'}",
+                expected="al.MDP(rewards, transitions, discount)",
+                remedy="tables P[s][a] go to al.MDP.from_table(table, discount), models of other libraries to "
+                "al.MDP.from_gymnasium, from_quantecon or from_stormpy",
+            )
         gamma = checks.checked_discount(discount)
         rewards, transitions = usual_form(rewards, transitions)
         given = checks.reward_table(rewards)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,15 +174,37 @@ def policy_html(solution: Solution) -> str:
 
 def write_csv(solution: Solution, path: Path) -> None:
     """Write a row per state: state, action, value, lower, upper; names where there are any, numbers in full."""
-    mdp = solution.mdp
+    with _csv_rows(path, "state", *_COLUMNS) as rows:
+        rows.writerows(_answers(solution.mdp, solution.policy, solution.values, solution.lower, solution.upper))
+
+
+def write_horizon_csv(solution: FiniteHorizonSolution, path: Path) -> None:
+    """Write a row per step and state: step, state, action, value, lower, upper."""
+    lower, upper = solution.lower, solution.upper
+    with _csv_rows(path, "step", "state", *_COLUMNS) as rows:
+        for k, policy in enumerate(solution.policy):
+            answers = _answers(solution.mdp, policy, solution.values[k], lower[k], upper[k])
+            rows.writerows([k, *answer] for answer in answers)
+
+
+_COLUMNS = ("action", "value", "lower", "upper")
+
+
+@contextmanager
+def _csv_rows(path: Path, *head: str) -> Iterator[Any]:
+    """Yield a writer of rows into a file with this head, which is there once all of it is written."""
     with atomic_write(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         rows = csv.writer(text)
-        rows.writerow(["state", "action", "value", "lower", "upper"])
-        columns = (solution.policy, solution.values, solution.lower, solution.upper)
-        for state, (action, *numbers) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            rows.writerow([mdp.state_label(state), mdp.action_label(action), *map(repr, numbers)])
+        rows.writerow(head)
+        yield rows
         text.detach()
+
+
+def _answers(mdp: MDP, policy: IntArray, *columns: np.ndarray) -> Iterator[list[str]]:
+    """Yield a row per state: its name, that of its action, and the numbers in full."""
+    for state, (action, *numbers) in enumerate(zip(*(column.tolist() for column in (policy, *columns)), strict=True)):
+        yield [mdp.state_label(state), mdp.action_label(action), *map(repr, numbers)]
 
 
 def picture(mdp: MDP, policy: IntArray) -> str:
