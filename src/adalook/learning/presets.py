@@ -20,8 +20,19 @@ def minatar() -> Config:
 
 
 def minatar_ql() -> Config:
-    """Return the same for QL-DQN, whose random actions last: Seaquest's submarine needs eight to come up for air."""
-    return dataclasses.replace(minatar(), exploration_repeat=0.85)
+    """Return the same network for QL-DQN, with settings that learn in minutes, where the published ones take days.
+
+    Random actions last: Seaquest's submarine needs eight to come up for air.
+    """
+    return dataclasses.replace(
+        minatar(),
+        exploration_repeat=0.85,
+        target_period_steps=500,
+        optimizer="adam",
+        learning_rate=3e-4,
+        optimizer_epsilon=1.5e-4,
+        second_moment_decay=0.999,
+    )
 
 
 def atari() -> Config:

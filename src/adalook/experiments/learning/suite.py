@@ -97,8 +97,13 @@ class AgentSpec:
         return DQN(game.env, config, depth=self.depth, seed=seed)
 
 
-ONE_STEP: JsonDict = {"exploration_repeat": 0.0}
-"""Random actions of one step, as fixed depths and the paper's QL-DQN have them."""
+PUBLISHED_OPTIMIZER: JsonDict = {
+    name: getattr(Config(), name)
+    for name in ("optimizer", "learning_rate", "optimizer_epsilon", "second_moment_decay", "target_period_steps")
+}
+"""MinAtar's, as fixed depths and the paper's QL-DQN have it there."""
+PUBLISHED_RECIPE: JsonDict = {**PUBLISHED_OPTIMIZER, "exploration_repeat": 0.0}
+"""The same, with random actions of one step."""
 PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
@@ -115,15 +120,21 @@ DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
 """By depth."""
 
 
-def _every_action(depth: int, *, lasting: bool = False) -> AgentSpec:
-    """Return a fixed depth that learns about every action, as QL-DQN does, to see what the lead of that is due to.
-
-    With `lasting` its random actions last as long as QL-DQN's: all that is left then is the depth.
-    """
+def _every_action(depth: int) -> AgentSpec:
+    """Return a fixed depth that learns about every action, as QL-DQN does, to see what the lead of that is due to."""
     settings = {"nodes_per_step": 0.0, "depth_shares": (1.0,) * (depth - 1)}
-    style = LineStyle("#f0e442" if lasting else "#009e73", DASHES[depth])
-    title = f"depth {depth}, every action{', lasting exploration' if lasting else ''}"
-    return AgentSpec(title, style, None, settings, by_default=False, ours=lasting)
+    style = LineStyle("#009e73", DASHES[depth])
+    return AgentSpec(f"depth {depth}, every action", style, None, settings, by_default=False)
+
+
+def _same_recipe(depth: int) -> AgentSpec:
+    """Return a fixed depth that also has QL-DQN's optimizer and exploration: all that is left then is the depth."""
+    return dataclasses.replace(
+        _every_action(depth),
+        title=f"depth {depth}, QL-DQN's recipe",
+        style=LineStyle("#f0e442", DASHES[depth]),
+        ours=True,
+    )
 
 
 def _ablation(title: str, **settings: Any) -> AgentSpec:
@@ -158,7 +169,9 @@ AGENTS = {
     "depth2": AgentSpec("depth 2", LineStyle("#0072b2", DASHES[2]), 2),
     "depth3": AgentSpec("depth 3", LineStyle("#000000", DASHES[3]), 3),
     "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2), ours=True),
-    "ql-prior": AgentSpec("QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, {**PRIOR, **ONE_STEP}, ours=True),
+    "ql-prior": AgentSpec(
+        "QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, {**PRIOR, **PUBLISHED_RECIPE}, ours=True
+    ),
     "ql-paper": AgentSpec("QL-DQN, paper's", LineStyle("#cc79a7"), None, {**PRIOR, **PAPER}),
     "one-head": AgentSpec(
         "QL-DQN, paper's, one head",
@@ -170,10 +183,11 @@ AGENTS = {
     "every1": _every_action(1),
     "every2": _every_action(2),
     "every3": _every_action(3),
-    "lasting1": _every_action(1, lasting=True),
-    "lasting2": _every_action(2, lasting=True),
-    "lasting3": _every_action(3, lasting=True),
-    "one-step": _ablation("random actions of one step", **ONE_STEP),
+    "recipe1": _same_recipe(1),
+    "recipe2": _same_recipe(2),
+    "recipe3": _same_recipe(3),
+    "published-optimizer": _ablation("published optimizer", **PUBLISHED_OPTIMIZER),
+    "published-recipe": _ablation("published optimizer and exploration", **PUBLISHED_RECIPE),
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
