@@ -287,6 +287,15 @@ def test_a_policy_improved_before_it_is_evaluated_must_settle(solver):
     assert sol.trace[-1].policy_loss <= 1e-6, "it went on to double-doubles with a loss of 12.7"
 
 
+def test_waves_follow_pointers():
+    """Where evaluations are as cheap as backups, who leads to whom is found out only if moves are deterministic."""
+    assert functional.waves_pay(al.zoo.maze())
+    assert functional.waves_pay(al.zoo.queue(500)), "a factorisation is worth saving"
+    inventory = al.zoo.inventory(capacity=20)
+    assert not functional.waves_pay(inventory)
+    assert {item.improvement for item in al.solve(inventory, tolerance=1e-6).trace} == {"one step"}
+
+
 def test_a_solver_that_was_faster_takes_over_again():
     contest, cost = contest_on_a_grid()
     contest.direct = 1e9 * cost
