@@ -698,10 +698,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
-            order = max(ORDER_LEAST, ORDER_COST * n)
-            enough = max(2.0 * order, SWITCH_FACTOR * sparse_cost(n, 1))
-            if banded_too <= order or contest.total <= order or contest.remaining <= enough:
-                return banded_too  # finding an order would cost as much, or the best one would not be worth it
+            order, least = max(ORDER_LEAST, ORDER_COST * n), sparse_cost(n, 1)
+            early = contest.total < max(order, FAIR_SHARE * least)
+            if early or banded_too <= order or contest.remaining <= max(2.0 * order, SWITCH_FACTOR * least):
+                return banded_too  # none would be made yet, finding an order costs as much, or none is worth it
             self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 
