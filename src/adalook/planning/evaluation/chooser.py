@@ -71,7 +71,7 @@ CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 CHEAP_SHARE = 0.04
 """… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
 DIRECT_PASSES = 5
-"""Exact evaluations that are expected at first, of policies improved in place before each."""
+"""Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_COST, SAVED_BACKUPS = 1.5e5, 10.0
@@ -94,7 +94,7 @@ TRIED_SWEEPS = 2 * (extrapolation.WINDOW + 1) + 1
 """Sweeps at once that are judged: two cycles with their extrapolation, of which one may be lucky."""
 SETTLED = 32
 """While more than a share 1/SETTLED of the actions change, they are not compared on local models, where iteration in
-place is slow until the policy has settled; nor is a factorisation expected to be the last."""
+place is slow until the policy has settled."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
 HOPELESS = 500.0
@@ -922,16 +922,18 @@ class Contest:
             self.current, reason = SWEEPS, "random transitions mix fast"
         return self.current, reason
 
+    def _passes_left(self, unsettled: int) -> float:
+        """Return how many factorisations are expected: each leaves about a tenth of the changes of the one before."""
+        most = DIRECT_PASSES
+        while most <= self._passes:
+            most *= 2
+        return min(most - self._passes, 1.0 + math.log10(1.0 + unsettled))
+
     def choose(self, unsettled: int) -> tuple[str, str]:
         """Return the solver to go on with, and why; `unsettled` states have changed their action of late."""
-        current, passes = self.current, DIRECT_PASSES
-        while passes <= self._passes:
-            passes *= 2
-        passes -= self._passes
-        if current != DIRECT:
-            passes = min(passes, 1 if unsettled == 0 else passes if self._changing(unsettled) else 2)
+        current, self.begins_anew = self.current, False
         if current != DIRECT or self.left[DIRECT] == math.inf:
-            self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
+            self.left[DIRECT] = self._passes_left(unsettled) * (self.direct + 3.0 * self._costs.backup)
         rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
         lost = now == math.inf and rival in self._pace  # it gets nowhere, where the other one did
