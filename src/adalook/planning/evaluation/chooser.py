@@ -297,8 +297,12 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._pointers = solver == functional.NAME or (solver is None and functional.suits(mdp))
         self._eliminating: elimination.EliminatingBackups | None = None
         small = mdp.num_pairs + len(mdp.rows.indices) < threads.MIN_ENTRIES
-        self._in_one_loop = small and solver in (None, sweeps.NAME)
-        """Whether sweeps and backups go on in one compiled loop, for as long as no policy takes many sweeps."""
+        self._may_loop = small and solver in (None, sweeps.NAME)
+        """Whether sweeps and backups may go on in one compiled loop …"""
+        self._in_one_loop = self._may_loop
+        """… and do, as no policy takes many sweeps of late."""
+        self._first_policy: IntArray = np.empty(0, np.int32)
+        """(S,) the policy to begin with, and to begin anew with."""
         self._rounds = 0
         self._sweeps = 0
         """Sweeps at once that were made of all policies."""
@@ -535,7 +539,6 @@ class AdaptiveEvaluation(ExactEvaluation):
             swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
             self._sweeps += made.sweeps
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
-            self._in_one_loop = last_backup is not None
         if last_backup is None:
             work = min(work, self._contest.until_comparison) if self._solver is None else work
             evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
@@ -546,6 +549,7 @@ class AdaptiveEvaluation(ExactEvaluation):
                 last_backup = self._eliminating.backup(evaluation.values, policy)
                 looked_at += self._eliminating.pairs / mdp.num_pairs
             changed = kernels.count_different(last_backup.actions, policy)
+            self._in_one_loop = self._may_loop and evaluation.swept <= FIRST_SWEEPS * mdp.num_states
         else:
             evaluation = PolicyEvaluation(values, policy, f"{PARTIAL} {sweeps.NAME}", 0, exact=False)
         self._sweeps += evaluation.swept // mdp.num_states
