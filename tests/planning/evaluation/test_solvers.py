@@ -296,6 +296,15 @@ def test_waves_follow_pointers():
     assert {item.improvement for item in al.solve(inventory, tolerance=1e-6).trace} == {"one step"}
 
 
+def test_shared_rows_are_not_swept_in_place():
+    """What is expected of them stands still during a sweep."""
+    assert in_place.applies(al.zoo.gridworld(20, 20))
+    rows = np.tile(np.random.default_rng(0).dirichlet(np.ones(20), size=20), (10, 1))
+    mdp = al.MDP(np.zeros((200, 2)), np.stack([np.pad(rows, ((0, 0), (0, 180)))] * 2, 1), 0.9)
+    assert mdp.rows.num_shared
+    assert not in_place.applies(mdp)
+
+
 def test_a_solver_that_was_faster_takes_over_again():
     contest, cost = contest_on_a_grid()
     contest.direct = 1e9 * cost

@@ -437,14 +437,14 @@ class AdaptiveEvaluation(ExactEvaluation):
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
-            stuck = contest.current == IN_PLACE and contest.remaining == math.inf
+            unsettled = self._changes(last)
+            stuck = contest.current == IN_PLACE and contest.remaining == math.inf and not contest.changing(unsettled)
             if stuck and self._march_due and self.mdp.growth <= marching.MOST_GROWTH:
                 marched = self._begin_march(policy, "iteration in the model's own order gets nowhere")
                 if marched is not None:
                     return marched
             self._price_direct(policy)
-            unsettled = self._changes(last)
-            if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
+            if contest.comparison_due(unsettled):
                 values = self._compare_sweeps(policy, values)
             after_sweeps = contest.current == SWEEPS
             name, reason = contest.choose(unsettled)
@@ -540,7 +540,8 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._sweeps += made.sweeps
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
         if last_backup is None:
-            work = min(work, self._contest.until_comparison) if self._solver is None else work
+            if self._solver is None:
+                work = min(work, max(FIRST_SWEEPS * costs.sweep, self._contest.until_comparison(changed)))
             evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
             if self._eliminating is None:
                 last_backup = backup(mdp, evaluation.values, policy)
@@ -821,7 +822,7 @@ class Contest:
     """
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
-        self._costs, self._tolerance, self._num_states = costs, tolerance, mdp.num_states
+        self._mdp, self._costs, self._tolerance, self._num_states = mdp, costs, tolerance, mdp.num_states
         backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.cheap_direct = backups * costs.backup
         """Nanoseconds up to which a factorisation is not put off."""
@@ -864,16 +865,20 @@ class Contest:
 
     def comparison_due(self, unsettled: int) -> bool:
         """Return whether to compare sweeps in place and at once again: each time that costs have doubled."""
-        iterates = self.current in (IN_PLACE, SWEEPS) and not (self.local and self._changing(unsettled))
-        return iterates and self.total >= self._compare_at and self._worth_comparing
+        return self.until_comparison(unsettled) <= 0.0 and self.current in (IN_PLACE, SWEEPS)
 
-    @property
-    def until_comparison(self) -> float:
-        """Nanoseconds of sweeps before they are compared."""
-        left = max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
-        return left if self._worth_comparing else math.inf
+    def until_comparison(self, unsettled: int) -> float:
+        """Return the nanoseconds before they are compared; infinite where they need not be, or not of this policy."""
+        settled = not (self.local and self.changing(unsettled))
+        wanted = settled and self._worth_comparing and self._comparable
+        return self._compare_at - self.total if wanted else math.inf
 
-    def _changing(self, unsettled: int) -> bool:
+    @cached_property
+    def _comparable(self) -> bool:
+        """Whether sweeps in place apply to the model at all."""
+        return in_place.applies(self._mdp)
+
+    def changing(self, unsettled: int) -> bool:
         """Return whether many actions still change."""
         return SETTLED * unsettled > self._num_states
 

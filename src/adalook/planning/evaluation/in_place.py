@@ -123,19 +123,22 @@ def suits(mdp: MDP) -> bool:
     Or there is a state that is never left: its value stands still, so that no constant shift speeds up other sweeps.
     What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
-    if mdp.rows.num_shared:
-        shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
-        if 2 * shared > mdp.num_pairs:
-            return False
-    return has_short_rows(mdp) and (
+    return applies(mdp) and (
         mdp.growth <= LOCAL_GROWTH
         or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
         or _has_absorbing_state(mdp.codes)
     )
 
 
-def has_short_rows(mdp: MDP) -> bool:
-    """Return whether the rows of all moves can be stored side by side, padded to the longest."""
+def applies(mdp: MDP) -> bool:
+    """Return whether the rows of all moves can be stored side by side, padded to the longest, and most are their own.
+
+    What is expected of a shared row stands still during a sweep.
+    """
+    if mdp.rows.num_shared:
+        shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
+        if 2 * shared > mdp.num_pairs:
+            return False
     short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
     return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
 
