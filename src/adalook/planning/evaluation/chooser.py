@@ -97,8 +97,9 @@ SETTLED = 32
 place is slow until the policy has settled."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
-HOPELESS = 500.0
-"""Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried."""
+HOPELESS, HOPELESS_LARGE = 170.0, 500.0
+"""Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
+second on large models, where news takes longer to come across."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -417,6 +418,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if last is not None:
             contest.judge(last)
         if last is None:
+            self._first_policy = policy
             contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
@@ -448,6 +450,8 @@ class AdaptiveEvaluation(ExactEvaluation):
                 values = self._compare_sweeps(policy, values)
             after_sweeps = contest.current == SWEEPS
             name, reason = contest.choose(unsettled)
+            if contest.begins_anew:
+                policy, values, last = self._first_policy, np.zeros(self.mdp.num_states), None
         reason, self._given_up = self._given_up + reason, ""
         if name == DIRECT:
             return self._direct_pass(policy, values, reason, after_sweeps=after_sweeps)
@@ -590,12 +594,22 @@ class AdaptiveEvaluation(ExactEvaluation):
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         changed = in_place.UNKNOWN if last is None else self._changes(last)
+        judged = last is None and self._solver is None and contest.local
         result = in_place.iterate_in_place(
-            mdp, self._moves, values, policy, self.tolerance, partial_span, work, changed=changed
+            mdp,
+            self._moves,
+            values,
+            policy,
+            self.tolerance,
+            partial_span,
+            work,
+            changed=changed,
+            most_left=contest.most_left * mdp.num_pairs if judged else math.inf,
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
         contest.paid(IN_PLACE, result.backups * costs.backup + result.swept * costs.state)
+        contest.worth_keeping = last is not None or result.on_its_way
         return PolicyEvaluation(
             result.values,
             result.policy,
@@ -815,10 +829,10 @@ class Contest:
     """Solvers that go on with each other's values, with what each has cost and is predicted to cost until the end.
 
     What is left to the one at work follows from the measured rate, how far the loss fell per nanosecond. Factorisations
-    are given `DIRECT_PASSES` at first, or one or two where actions hardly change any more; when these are used up
-    without success, they are expected to need as many again. They take over from iteration, and it from them, once that
-    has cost a fair share of what they would: a wrong guess costs a constant factor at most. Iteration in place and
-    sweeps are compared on one policy.
+    are given one pass, and one more per power of ten of the actions that change, at most `DIRECT_PASSES`; when these
+    are used up without success, they are expected to need as many again. They take over from iteration, and it from
+    them, once that has cost a fair share of what they would: a wrong guess costs a constant factor at most. Iteration
+    in place and sweeps are compared on one policy; before that, one that hardly gets on in place is given up.
     """
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
@@ -826,29 +840,38 @@ class Contest:
         backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.cheap_direct = backups * costs.backup
         """Nanoseconds up to which a factorisation is not put off."""
-        self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0
+        """Nanoseconds that all of them have cost."""
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
         """Predicted nanoseconds until the end."""
         self.direct = 0.0
         """Predicted nanoseconds of a factorisation."""
         self._passes = 0
+        self._swept = False
+        """Whether sweeps at once were tried."""
         self._paid = 0.0
         self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
         """Of the last pass; at first of any policy, from values of zero."""
         self.current = SWEEPS
         """The solver at work."""
         self.local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._small = mdp.num_states < in_place.ACTIVE_SET_STATES
+        self.most_left = HOPELESS if self._small else HOPELESS_LARGE
+        """Backups that may seem to be left to iteration in place before it is given up."""
         self._compare_at = (LOCAL_COMPARISON if self.local else FIRST_COMPARISON) * costs.backup
+        self.worth_keeping = True
+        """Whether the values of the solver at work are any better than those to begin with."""
+        self.begins_anew = False
+        """Whether the solver just chosen begins from the start, as what was at work came to nothing."""
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
-        self.spent[name] += cost
         self.total += cost
         self._paid = cost
         self._passes += name == DIRECT
+        self._swept |= name == SWEEPS
 
     def predicted(self, name: str) -> float:
         """Return the nanoseconds that a pass may take."""
@@ -894,9 +917,9 @@ class Contest:
         work has shown so far; where that gets nowhere, one that is faster at all. What was at work before is not
         believed to be faster than it has shown.
         """
-        self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
+        self._swept = True
         predicted = {SWEEPS: jacobi, IN_PLACE: gauss_seidel}
         rival = IN_PLACE if self.current == SWEEPS else SWEEPS
         shown = self.left[rival] if self.left[rival] < math.inf else 0.0
@@ -949,11 +972,23 @@ class Contest:
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
-        hopeless = self.local and now >= HOPELESS * self._costs.backup
-        if current == IN_PLACE and hopeless and not self.spent[SWEEPS]:
-            self.current = SWEEPS
-            return SWEEPS, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[SWEEPS]} have not been tried"
+        if current == IN_PLACE and self.local and not self._swept and now >= self.most_left * self._costs.backup:
+            self._give_up_iteration_in_place()
+            return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
+
+    def _give_up_iteration_in_place(self) -> None:
+        """Go on by factorisations, if they are predicted to cost less than the limit, otherwise by sweeps.
+
+        On large models how it got on is remembered: it may take over again before it is compared.
+        """
+        limit = self.most_left * self._costs.backup
+        self.current = DIRECT if self.left[DIRECT] < limit else SWEEPS
+        if self._small:
+            self.begins_anew = self.current == SWEEPS and not self.worth_keeping
+            self.left[IN_PLACE] = math.inf
+            self._pace.pop(IN_PLACE, None)
+            self._compare_at = self.total + limit
 
 
 NAMES = {IN_PLACE: "iteration in place", SWEEPS: "sweeps", DIRECT: "factorisations"}
