@@ -132,6 +132,11 @@ def test_predecessors_are_the_transposed_edges():
     assert found == edges
 
 
+def test_the_share_of_deterministic_moves_is_that_of_a_sample():
+    assert al.zoo.garnet(500, 4, 5).deterministic_share == 0.0
+    assert al.MDP(np.zeros((5, 2)), np.zeros((5, 2), int), 0.9).deterministic_share == 1.0
+
+
 def test_growth_tells_grids_from_random_graphs():
     assert al.zoo.maze(size=60).growth < 6
     assert al.zoo.gridworld(20, 20).growth < 6

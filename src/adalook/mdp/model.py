@@ -393,6 +393,12 @@ class MDP:
         return Predecessors.of(self.codes, self.rows)
 
     @cached_property
+    def deterministic_share(self) -> float:
+        """Share of the moves, those of 256 states or more, that are deterministic."""
+        sample = self.codes[:: max(1, self.num_states // 256)]
+        return float(np.count_nonzero(is_deterministic(sample)) / sample.size)
+
+    @cached_property
     def growth(self) -> float:
         """Size of the neighbourhood of three steps over that of one: 5 on a grid, 30 on a random graph."""
         return neighbourhood_growth(self.codes, self.rows)

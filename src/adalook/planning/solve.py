@@ -326,7 +326,10 @@ class _Loop:
         self._keep_best(evaluation, first, step, loss)
         changed = kernels.count_different(step.actions, policy)
         self.iterations += changed > 0
-        self.last = PassOutcome(first.residual, changed, loss)
+        left = changed
+        if evaluation.exact and evaluation.policy is not policy:  # of a policy that was improved first: it must settle
+            left = kernels.count_different(step.actions, evaluation.policy)
+        self.last = PassOutcome(first.residual, left, loss)
         self.values, self.policy = step.values, step.actions
         iteration = self._record(evaluation, step.actions, improvement, searched, changed, loss)
         self.certificate = self._certificate() if loss <= self.tolerance else None

@@ -275,6 +275,78 @@ def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place(jacobi
     assert not contest.comparison_due(0), "not before costs have doubled"
 
 
+@pytest.mark.parametrize(
+    ("loss", "kept", "winner"), [(50.0, True, "in place"), (190.0, True, "sweeps"), (190.0, False, "sweeps")]
+)
+def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
+    """By how far the loss fell, at first from that of any policy; sweeps begin anew unless values are worth keeping."""
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 10.0 * cost)
+    contest.worth_keeping = kept
+    contest.judge(outcome(loss * contest._loss / 200.0))
+    name, reason = contest.choose(5_000)
+    assert name == winner
+    assert contest.begins_anew == (not kept)
+    if winner == "sweeps":
+        assert reason.endswith("sweeps are tried")
+        contest.paid("sweeps", 100.0 * cost)
+        assert not contest.comparison_due(0), "what was given up is not asked again soon"
+
+
+def test_a_cheap_factorisation_is_tried_where_iteration_in_place_is_given_up():
+    contest, cost = contest_on_a_grid()
+    contest.direct = 40.0 * cost
+    contest.current = "in place"
+    contest.paid("in place", 10.0 * cost)
+    contest.judge(outcome(0.9 * contest._loss))
+    assert contest.choose(99)[0] == "direct"
+
+
+def test_rounds_in_place_end_early_where_they_hardly_get_on():
+    mdp = al.zoo.gridworld(30, 30, slip=0.3, discount=0.99)
+    table, zeros = padded.MoveTable.of(mdp), np.zeros(mdp.num_states)
+    policy = np.zeros(mdp.num_states, np.int32)
+    runs = [
+        in_place.iterate_in_place(mdp, table, zeros, policy, 1e-6, mdp.largest_reward, most_left=most)
+        for most in (0.0, np.inf)
+    ]
+    spans = [run.last_backup.residual.span for run in runs]
+    assert runs[0].backups < runs[1].backups
+    assert spans[0] > 1e-3 > 1e-8 > spans[1]
+
+
+@pytest.mark.parametrize("solver", [banded.NAME, lu.NAME])
+def test_a_policy_improved_before_it_is_evaluated_must_settle(solver):
+    """A step that leads back to the policy which a pass began with does not make the one evaluated optimal."""
+    rng = np.random.default_rng(8)
+    n = 12
+    successors = np.stack([(np.arange(n)[:, None] + rng.integers(-3, 4, size=(n, 3))) % n for _ in range(3)], 1)
+    rewards, chances = rng.standard_normal((n, 3)), np.full((n, 3, 3), 1.0 / 3.0)
+    mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 3, 0.9)
+    sol = al.solve(mdp, al.Auto(solver), tolerance=1e-6)
+    assert sol.trace[-1].policy_loss <= 1e-6, "it went on to double-doubles with a loss of 12.7"
+
+
+def test_shared_rows_are_not_swept_in_place():
+    """What is expected of them stands still during a sweep."""
+    assert in_place.applies(al.zoo.gridworld(20, 20))
+    rows = np.tile(np.random.default_rng(0).dirichlet(np.ones(20), size=20), (10, 1))
+    mdp = al.MDP(np.zeros((200, 2)), np.stack([np.pad(rows, ((0, 0), (0, 180)))] * 2, 1), 0.9)
+    assert mdp.rows.num_shared
+    assert not in_place.applies(mdp)
+
+
+def test_waves_follow_pointers():
+    """Where evaluations are as cheap as backups, who leads to whom is found out only if moves are deterministic."""
+    assert functional.waves_pay(al.zoo.maze())
+    assert functional.waves_pay(al.zoo.queue(500)), "a factorisation is worth saving"
+    inventory = al.zoo.inventory(capacity=20)
+    assert not functional.waves_pay(inventory)
+    assert {item.improvement for item in al.solve(inventory, tolerance=1e-6).trace} == {"one step"}
+
+
 def test_a_solver_that_was_faster_takes_over_again():
     contest, cost = contest_on_a_grid()
     contest.direct = 1e9 * cost

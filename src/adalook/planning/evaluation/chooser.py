@@ -71,7 +71,7 @@ CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 CHEAP_SHARE = 0.04
 """… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
 DIRECT_PASSES = 5
-"""Exact evaluations that are expected at first, of policies improved in place before each."""
+"""Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_COST, SAVED_BACKUPS = 1.5e5, 10.0
@@ -94,11 +94,12 @@ TRIED_SWEEPS = 2 * (extrapolation.WINDOW + 1) + 1
 """Sweeps at once that are judged: two cycles with their extrapolation, of which one may be lucky."""
 SETTLED = 32
 """While more than a share 1/SETTLED of the actions change, they are not compared on local models, where iteration in
-place is slow until the policy has settled; nor is a factorisation expected to be the last."""
+place is slow until the policy has settled."""
 FAIR_SHARE = 0.5
 """A solver is not given up before it has cost so much of what another is predicted to cost."""
-HOPELESS = 500.0
-"""Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried."""
+HOPELESS, HOPELESS_LARGE = 170.0, 500.0
+"""Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
+second on large models, where news takes longer to come across."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -297,8 +298,12 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._pointers = solver == functional.NAME or (solver is None and functional.suits(mdp))
         self._eliminating: elimination.EliminatingBackups | None = None
         small = mdp.num_pairs + len(mdp.rows.indices) < threads.MIN_ENTRIES
-        self._in_one_loop = small and solver in (None, sweeps.NAME)
-        """Whether sweeps and backups go on in one compiled loop, for as long as no policy takes many sweeps."""
+        self._may_loop = small and solver in (None, sweeps.NAME)
+        """Whether sweeps and backups may go on in one compiled loop …"""
+        self._in_one_loop = self._may_loop
+        """… and do, as no policy takes many sweeps of late."""
+        self._first_policy: IntArray = np.empty(0, np.int32)
+        """(S,) the policy to begin with, and to begin anew with."""
         self._rounds = 0
         self._sweeps = 0
         """Sweeps at once that were made of all policies."""
@@ -409,10 +414,11 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _cheapest_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Go on by the solver that wins the contest."""
-        contest = self._contest
+        contest, after_sweeps = self._contest, False
         if last is not None:
             contest.judge(last)
         if last is None:
+            self._first_policy = policy
             contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
@@ -433,19 +439,22 @@ class AdaptiveEvaluation(ExactEvaluation):
                 solved = self._components_pass(policy, values, "what is left for good is solved first")
                 if solved is not None:
                     return solved
-            stuck = contest.current == IN_PLACE and contest.remaining == math.inf
+            unsettled = self._changes(last)
+            stuck = contest.current == IN_PLACE and contest.remaining == math.inf and not contest.changing(unsettled)
             if stuck and self._march_due and self.mdp.growth <= marching.MOST_GROWTH:
                 marched = self._begin_march(policy, "iteration in the model's own order gets nowhere")
                 if marched is not None:
                     return marched
             self._price_direct(policy)
-            unsettled = self._changes(last)
-            if contest.comparison_due(unsettled) and in_place.has_short_rows(self.mdp):
+            if contest.comparison_due(unsettled):
                 values = self._compare_sweeps(policy, values)
+            after_sweeps = contest.current == SWEEPS
             name, reason = contest.choose(unsettled)
+            if contest.begins_anew:
+                policy, values, last = self._first_policy, np.zeros(self.mdp.num_states), None
         reason, self._given_up = self._given_up + reason, ""
         if name == DIRECT:
-            return self._direct_pass(policy, values, reason)
+            return self._direct_pass(policy, values, reason, after_sweeps=after_sweeps)
         if name == IN_PLACE:
             return self._in_place_pass(policy, values, last, reason)
         return self._sweeps_pass(policy, values, last, contest.work_allowed(), reason)
@@ -534,9 +543,9 @@ class AdaptiveEvaluation(ExactEvaluation):
             swept, backups, looked_at, last_backup = made.sweeps, made.backups, made.looked_at, made.last_backup
             self._sweeps += made.sweeps
             policy, values, changed, partial_span = made.policy, made.values, made.unsettled, made.partial_span
-            self._in_one_loop = last_backup is not None
         if last_backup is None:
-            work = min(work, self._contest.until_comparison) if self._solver is None else work
+            if self._solver is None:
+                work = min(work, max(FIRST_SWEEPS * costs.sweep, self._contest.until_comparison(changed)))
             evaluation = self._some_sweeps(policy, values, partial_span, changed, work / costs.sweep)
             if self._eliminating is None:
                 last_backup = backup(mdp, evaluation.values, policy)
@@ -545,6 +554,7 @@ class AdaptiveEvaluation(ExactEvaluation):
                 last_backup = self._eliminating.backup(evaluation.values, policy)
                 looked_at += self._eliminating.pairs / mdp.num_pairs
             changed = kernels.count_different(last_backup.actions, policy)
+            self._in_one_loop = self._may_loop and evaluation.swept <= FIRST_SWEEPS * mdp.num_states
         else:
             evaluation = PolicyEvaluation(values, policy, f"{PARTIAL} {sweeps.NAME}", 0, exact=False)
         self._sweeps += evaluation.swept // mdp.num_states
@@ -584,12 +594,22 @@ class AdaptiveEvaluation(ExactEvaluation):
         work = int(min(in_place.MAX_WORK, contest.work_allowed() / costs.state))
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         changed = in_place.UNKNOWN if last is None else self._changes(last)
+        judged = last is None and self._solver is None and contest.local
         result = in_place.iterate_in_place(
-            mdp, self._moves, values, policy, self.tolerance, partial_span, work, changed=changed
+            mdp,
+            self._moves,
+            values,
+            policy,
+            self.tolerance,
+            partial_span,
+            work,
+            changed=changed,
+            most_left=contest.most_left * mdp.num_pairs if judged else math.inf,
         )
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
         contest.paid(IN_PLACE, result.backups * costs.backup + result.swept * costs.state)
+        contest.worth_keeping = last is not None or result.on_its_way
         return PolicyEvaluation(
             result.values,
             result.policy,
@@ -656,11 +676,18 @@ class AdaptiveEvaluation(ExactEvaluation):
             result.values, result.policy, name, result.swept, exact=False, backups=backups, forecast=forecast
         )
 
-    def _direct_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation:
-        """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly."""
+    def _direct_pass(
+        self, policy: IntArray, values: FloatArray, reason: str, *, after_sweeps: bool = False
+    ) -> PolicyEvaluation:
+        """Improve the policy in place for as long as a factorisation takes, then evaluate it exactly.
+
+        What sweeps leave is off by about a constant: in place, states backed up would look better than the others.
+        """
         contest, costs, mdp = self._contest, self._costs, self.mdp
-        rounds = max(1, min(MAX_IMPROVEMENTS, int(contest.direct / (2.0 * costs.backup))))
-        policy, done = in_place.improve_in_place(mdp, self._moves, values, policy, rounds)
+        done = 0
+        if not after_sweeps:
+            rounds = max(1, min(MAX_IMPROVEMENTS, int(contest.direct / (2.0 * costs.backup))))
+            policy, done = in_place.improve_in_place(mdp, self._moves, values, policy, rounds)
         solved, solver = self._solve_directly(PolicyRows.of(mdp, policy), values)
         cost = contest.direct + 2 * done * costs.backup
         contest.paid(DIRECT, cost)
@@ -690,10 +717,10 @@ class AdaptiveEvaluation(ExactEvaluation):
         rows = PolicyRows.of(self.mdp, policy)
         banded_too = banded_cost(n, *banded.bandwidths(rows))
         if self._separator is None:
-            order = max(ORDER_LEAST, ORDER_COST * n)
-            enough = max(2.0 * order, SWITCH_FACTOR * sparse_cost(n, 1))
-            if banded_too <= order or contest.total <= order or contest.remaining <= enough:
-                return banded_too  # finding an order would cost as much, or the best one would not be worth it
+            order, least = max(ORDER_LEAST, ORDER_COST * n), sparse_cost(n, 1)
+            early = contest.total < max(order, FAIR_SHARE * least)
+            if early or banded_too <= order or contest.remaining <= max(2.0 * order, SWITCH_FACTOR * least):
+                return banded_too  # none would be made yet, finding an order costs as much, or none is worth it
             self._separator = lu.separator_size(rows)
         return min(banded_too, self._sparse_cost())
 
@@ -802,40 +829,49 @@ class Contest:
     """Solvers that go on with each other's values, with what each has cost and is predicted to cost until the end.
 
     What is left to the one at work follows from the measured rate, how far the loss fell per nanosecond. Factorisations
-    are given `DIRECT_PASSES` at first, or one or two where actions hardly change any more; when these are used up
-    without success, they are expected to need as many again. They take over from iteration, and it from them, once that
-    has cost a fair share of what they would: a wrong guess costs a constant factor at most. Iteration in place and
-    sweeps are compared on one policy.
+    are given one pass, and one more per power of ten of the actions that change, at most `DIRECT_PASSES`; when these
+    are used up without success, they are expected to need as many again. They take over from iteration, and it from
+    them, once that has cost a fair share of what they would: a wrong guess costs a constant factor at most. Iteration
+    in place and sweeps are compared on one policy; before that, one that hardly gets on in place is given up.
     """
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
-        self._costs, self._tolerance, self._num_states = costs, tolerance, mdp.num_states
+        self._mdp, self._costs, self._tolerance, self._num_states = mdp, costs, tolerance, mdp.num_states
         backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
         self.cheap_direct = backups * costs.backup
         """Nanoseconds up to which a factorisation is not put off."""
-        self.spent = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), 0.0)
         self.total = 0.0
+        """Nanoseconds that all of them have cost."""
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
         """Predicted nanoseconds until the end."""
         self.direct = 0.0
         """Predicted nanoseconds of a factorisation."""
         self._passes = 0
+        self._swept = False
+        """Whether sweeps at once were tried."""
         self._paid = 0.0
         self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
         """Of the last pass; at first of any policy, from values of zero."""
         self.current = SWEEPS
         """The solver at work."""
         self.local = mdp.growth <= in_place.LOCAL_GROWTH
+        self._small = mdp.num_states < in_place.ACTIVE_SET_STATES
+        self.most_left = HOPELESS if self._small else HOPELESS_LARGE
+        """Backups that may seem to be left to iteration in place before it is given up."""
         self._compare_at = (LOCAL_COMPARISON if self.local else FIRST_COMPARISON) * costs.backup
+        self.worth_keeping = True
+        """Whether the values of the solver at work are any better than those to begin with."""
+        self.begins_anew = False
+        """Whether the solver just chosen begins from the start, as what was at work came to nothing."""
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
-        self.spent[name] += cost
         self.total += cost
         self._paid = cost
         self._passes += name == DIRECT
+        self._swept |= name == SWEEPS
 
     def predicted(self, name: str) -> float:
         """Return the nanoseconds that a pass may take."""
@@ -852,16 +888,20 @@ class Contest:
 
     def comparison_due(self, unsettled: int) -> bool:
         """Return whether to compare sweeps in place and at once again: each time that costs have doubled."""
-        iterates = self.current in (IN_PLACE, SWEEPS) and not (self.local and self._changing(unsettled))
-        return iterates and self.total >= self._compare_at and self._worth_comparing
+        return self.until_comparison(unsettled) <= 0.0 and self.current in (IN_PLACE, SWEEPS)
 
-    @property
-    def until_comparison(self) -> float:
-        """Nanoseconds of sweeps before they are compared."""
-        left = max(FIRST_SWEEPS * self._costs.sweep, self._compare_at - self.total)
-        return left if self._worth_comparing else math.inf
+    def until_comparison(self, unsettled: int) -> float:
+        """Return the nanoseconds before they are compared; infinite where they need not be, or not of this policy."""
+        settled = not (self.local and self.changing(unsettled))
+        wanted = settled and self._worth_comparing and self._comparable
+        return self._compare_at - self.total if wanted else math.inf
 
-    def _changing(self, unsettled: int) -> bool:
+    @cached_property
+    def _comparable(self) -> bool:
+        """Whether sweeps in place apply to the model at all."""
+        return in_place.applies(self._mdp)
+
+    def changing(self, unsettled: int) -> bool:
         """Return whether many actions still change."""
         return SETTLED * unsettled > self._num_states
 
@@ -877,9 +917,9 @@ class Contest:
         work has shown so far; where that gets nowhere, one that is faster at all. What was at work before is not
         believed to be faster than it has shown.
         """
-        self.spent[self.current] += cost
         self.total += cost
         self._compare_at = 2.0 * self.total
+        self._swept = True
         predicted = {SWEEPS: jacobi, IN_PLACE: gauss_seidel}
         rival = IN_PLACE if self.current == SWEEPS else SWEEPS
         shown = self.left[rival] if self.left[rival] < math.inf else 0.0
@@ -914,27 +954,41 @@ class Contest:
             self.current, reason = SWEEPS, "random transitions mix fast"
         return self.current, reason
 
+    def _passes_left(self, unsettled: int) -> float:
+        """Return how many factorisations are expected: each leaves about a tenth of the changes of the one before."""
+        most = DIRECT_PASSES
+        while most <= self._passes:
+            most *= 2
+        return min(most - self._passes, 1.0 + math.log10(1.0 + unsettled))
+
     def choose(self, unsettled: int) -> tuple[str, str]:
         """Return the solver to go on with, and why; `unsettled` states have changed their action of late."""
-        current, passes = self.current, DIRECT_PASSES
-        while passes <= self._passes:
-            passes *= 2
-        passes -= self._passes
-        if current != DIRECT:
-            passes = min(passes, 1 if unsettled == 0 else passes if self._changing(unsettled) else 2)
+        current, self.begins_anew = self.current, False
         if current != DIRECT or self.left[DIRECT] == math.inf:
-            self.left[DIRECT] = passes * (self.direct + 3.0 * self._costs.backup)
+            self.left[DIRECT] = self._passes_left(unsettled) * (self.direct + 3.0 * self._costs.backup)
         rival = min((name for name in self.left if name != current), key=self.left.__getitem__)
         now, then = self.left[current], self.left[rival]
         lost = now == math.inf and rival in self._pace  # it gets nowhere, where the other one did
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
-        hopeless = self.local and now >= HOPELESS * self._costs.backup
-        if current == IN_PLACE and hopeless and not self.spent[SWEEPS]:
-            self.current = SWEEPS
-            return SWEEPS, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[SWEEPS]} have not been tried"
+        if current == IN_PLACE and self.local and not self._swept and now >= self.most_left * self._costs.backup:
+            self._give_up_iteration_in_place()
+            return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
+
+    def _give_up_iteration_in_place(self) -> None:
+        """Go on by factorisations, if they are predicted to cost less than the limit, otherwise by sweeps.
+
+        On large models how it got on is remembered: it may take over again before it is compared.
+        """
+        limit = self.most_left * self._costs.backup
+        self.current = DIRECT if self.left[DIRECT] < limit else SWEEPS
+        if self._small:
+            self.begins_anew = self.current == SWEEPS and not self.worth_keeping
+            self.left[IN_PLACE] = math.inf
+            self._pace.pop(IN_PLACE, None)
+            self._compare_at = self.total + limit
 
 
 NAMES = {IN_PLACE: "iteration in place", SWEEPS: "sweeps", DIRECT: "factorisations"}

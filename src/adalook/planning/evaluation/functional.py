@@ -34,12 +34,25 @@ MANY_ACTIONS = 32
 """Where states offer more actions than this, moves must be deterministic for the most part."""
 
 
+FEW_POINTERS = 0.125
+"""Share of the moves that must be deterministic for waves to be cheap."""
+
+
 def suits(mdp: MDP) -> bool:
     """Return whether nearly all that a backup does is to follow pointers, so that wavefronts are cheap as well."""
     entries = len(mdp.rows.indices)
     if mdp.num_actions > MANY_ACTIONS and 2 * np.count_nonzero(is_deterministic(mdp.codes)) < mdp.num_pairs:
         return False  # backups that eliminate actions gain more
     return mdp.rows.num_shared == mdp.rows.num_rows <= MAX_LEAVES or entries <= max(SMALL_MODEL, mdp.num_pairs)
+
+
+def waves_pay(mdp: MDP) -> bool:
+    """Return whether a wavefront after an exact evaluation may save more than it costs.
+
+    Following pointers takes no longer than a backup. A wave needs to know who leads to whom, and finding that out takes
+    as long as two backups where moves are random.
+    """
+    return mdp.deterministic_share >= FEW_POINTERS or not suits(mdp)
 
 
 class FunctionalGraph:

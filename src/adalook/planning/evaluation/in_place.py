@@ -102,6 +102,8 @@ class Improved(NamedTuple):
     """States whose action the last backup changes."""
     last_backup: Backup
     """The backup of these values."""
+    on_its_way: bool
+    """Whether the first full backup changed values by more than rewards could, and the last by less than half that."""
 
 
 class Goal(NamedTuple):
@@ -115,27 +117,33 @@ class Goal(NamedTuple):
     """The rounding of T v − v is at most this …"""
     error_per_size: float
     """… plus this times max|v|."""
+    most_left: float
+    """Rounds end once so many more pairs seem to be left to back up, or states to sweep."""
+    first_span: float
+    """Span of T v − v before the first round, whatever the values: it tells how far the first rounds have come."""
 
 
 def suits(mdp: MDP) -> bool:
     """Return whether sweeping in place pays: transitions lead to near states, or nearly all of them ahead or nowhere.
 
     Or there is a state that is never left: its value stands still, so that no constant shift speeds up other sweeps.
-    What is expected of a shared row stands still during a sweep, so most moves must have rows of their own.
     """
-    if mdp.rows.num_shared:
-        shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
-        if 2 * shared > mdp.num_pairs:
-            return False
-    return has_short_rows(mdp) and (
+    return applies(mdp) and (
         mdp.growth <= LOCAL_GROWTH
         or _one_way_or_none(mdp.arrays, max(1, mdp.num_states // SAMPLE))
         or _has_absorbing_state(mdp.codes)
     )
 
 
-def has_short_rows(mdp: MDP) -> bool:
-    """Return whether the rows of all moves can be stored side by side, padded to the longest."""
+def applies(mdp: MDP) -> bool:
+    """Return whether the rows of all moves can be stored side by side, padded to the longest, and most are their own.
+
+    What is expected of a shared row stands still during a sweep.
+    """
+    if mdp.rows.num_shared:
+        shared = np.count_nonzero(is_stochastic(mdp.codes) & (row_of(mdp.codes) < mdp.rows.num_shared))
+        if 2 * shared > mdp.num_pairs:
+            return False
     short = mdp.longest_row <= min(LOCAL_ROW, mdp.num_states // 4)
     return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
 
@@ -169,6 +177,7 @@ def iterate_in_place(
     max_work: int = MAX_WORK,
     *,
     changed: int = UNKNOWN,
+    most_left: float = np.inf,
 ) -> Improved:
     """Run rounds until the tolerance on the policy's loss seems within reach, or for about a tenth of a second.
 
@@ -181,12 +190,14 @@ def iterate_in_place(
         partial_span: span of the last full backup's change.
         max_work: states swept and pairs backed up after which to return.
         changed: states whose action changed in the last round; UNKNOWN where none was made, so that many will.
+        most_left: states swept and pairs backed up that may seem to be left; rounds end once it is more.
     """
     values, policy = values.copy(), policy.copy()
     span = tolerance * (1.0 - mdp.discount * mdp.row_sums[1])
     least_error = rounding_bound(mdp, 0.0)
     # A sweep that changes values by at most a third of the span leaves T_π v − v a span of at most 2γ times that.
-    goal = Goal(span / 3.0, span * 0.99, least_error, rounding_bound(mdp, 1.0) - least_error)
+    error_per_size = rounding_bound(mdp, 1.0) - least_error
+    goal = Goal(span / 3.0, span * 0.99, least_error, error_per_size, most_left, 2.0 * mdp.largest_reward)
     num_states = mdp.num_states
     if num_states >= ACTIVE_SET_STATES:
         predecessors = mdp.predecessors
@@ -195,11 +206,11 @@ def iterate_in_place(
         predecessors = Predecessors(nobody, nobody, nobody)
     best, action, shared = np.empty(num_states), np.empty(num_states, np.int32), np.empty(mdp.rows.num_shared)
     state = IterationState(values, policy, best, action, shared)
-    rounds, swept, backups, unsettled, residual = _run_rounds(
+    rounds, swept, backups, unsettled, residual, on_its_way = _run_rounds(
         mdp.arrays, table, predecessors, state, partial_span, goal, max_work, changed
     )
     last_backup = Backup(best, action, shared, Residual(*residual))
-    return Improved(values, policy, rounds, swept, backups, unsettled, last_backup)
+    return Improved(values, policy, rounds, swept, backups, unsettled, last_backup, on_its_way)
 
 
 class IterationState(NamedTuple):
@@ -561,6 +572,14 @@ def _next_sweeps(different: int, num_states: int, partial_span: float, sweep_tol
     return sweeps, sweep_tol if different == 0 else max(sweep_tol, SETTLED_SHARE * partial_span)
 
 
+@inlined
+def _gets_on(goal: Goal, span: float, top: float, work: int) -> bool:
+    """Return whether so much work, which brought the span from `top` to what it is, leaves no more than is allowed."""
+    if goal.most_left == np.inf:
+        return True
+    return bool(work * np.log(max(1.0, span / goal.span_tol)) <= goal.most_left * np.log(max(1.0, top / span)))
+
+
 @compiled
 def _run_rounds(
     model: ModelArrays,
@@ -571,10 +590,11 @@ def _run_rounds(
     goal: Goal,
     max_work: int,
     different: int,
-) -> tuple[int, int, int, int, tuple[float, float, float, float, float]]:
+) -> tuple[int, int, int, int, tuple[float, float, float, float, float], bool]:
     """Improve values and policy in place, round by round, after one in which so many actions differed; see the module.
 
-    Returns (rounds, states swept, backups but the last, actions that the last one changes, its residual).
+    Returns (rounds, states swept, backups but the last, actions that the last one changes, its residual, whether it is
+    on its way).
     """
     num_states, num_actions = model.codes.shape
     whole = len(predecessors.sources) == 0
@@ -590,6 +610,7 @@ def _run_rounds(
     before = np.empty_like(policy)
     steps = np.empty((WINDOW, num_states))
     mark, rounds, swept, backups = 0, 0, 0, 0
+    top, top_at = goal.first_span, 0
     settling, back_pays = different == UNKNOWN, True
     direction, different, changed = BOTH_WAYS, num_states if settling else different, num_states
     before[:] = policy
@@ -632,8 +653,12 @@ def _run_rounds(
         rounds += 1
         error = goal.least_error + goal.error_per_size * size
         good = high - low + 2.0 * error <= goal.span_tol or high - low <= 4.0 * error
-        if good or (reached and different == 0) or rounds >= MAX_ROUNDS or spent >= max_work:
-            return rounds, swept, backups, count_different(action, policy), residual
+        unsettled = count_different(action, policy)
+        ended = good or (reached and different == 0 and unsettled == 0) or rounds >= MAX_ROUNDS or spent >= max_work
+        if top_at == 0 and high - low > top:
+            top, top_at = high - low, spent  # news is on its way, and is judged from here on
+        if ended or not _gets_on(goal, high - low, top, spent - top_at):
+            return rounds, swept, backups, unsettled, residual, top_at > 0 and 2.0 * (high - low) < top
         backups += 1
         partial_span = high - low
         # all changes of one sign: what is to come is at least γ/(1 − γ) times the least of them
@@ -642,4 +667,4 @@ def _run_rounds(
         for s in range(num_states):
             v[s] = best[s] + model.discount / (1.0 - model.discount) * common
             policy[s] = action[s]
-        different = count_different(before, policy)
+        different = unsettled

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from adalook.errors import ArgumentError, shown
 from adalook.mdp.model import MDP
-from adalook.planning.evaluation import blocks
+from adalook.planning.evaluation import blocks, functional
 from adalook.planning.evaluation.base import EvaluatorFactory, PolicyEvaluator
 from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation
 from adalook.planning.lookahead.levels import LookaheadLevels
@@ -30,7 +30,7 @@ KNOWN_SOLVERS = (*SOLVERS, blocks.NAME)
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """The default method, with nothing to tune: a wavefront on policies evaluated exactly, one step on others.
+    """The default method, with nothing to tune: a wavefront on policies evaluated exactly, where it pays, or one step.
 
     >>> import adalook as al
     >>> al.solve(al.zoo.maze(), al.Auto())
@@ -57,7 +57,8 @@ class Auto(Method):
         """Accept every model: there is no setting that could misfit."""
 
     def improve(self, look: LookaheadLevels) -> Step:
-        return self.rule.improve(look) if look.exact else Step(look.values, look.actions)
+        wave = look.exact and look.switched and functional.waves_pay(look.mdp)
+        return self.rule.improve(look) if wave else Step(look.values, look.actions)
 
 
 def _evaluator(mdp: MDP, tolerance: float, /, *, solver: str | None) -> PolicyEvaluator:

@@ -73,22 +73,15 @@ def core_model(mdp: MDP, core: IntArray) -> MDP:
     """Return the model of the core's states, which no move leaves."""
     from adalook.mdp.model import MDP
 
-    number = np.full(mdp.num_states, -1, mdp.codes.dtype)
-    number[core] = np.arange(len(core))
-    codes = mdp.codes[core]
-    certain, stochastic = is_deterministic(codes), is_stochastic(codes)
-    kept, place = np.unique(row_of(codes[stochastic]), return_inverse=True)
-    result = np.full_like(codes, NOT_OFFERED)
-    result[certain] = number[codes[certain]]
-    result[stochastic] = code_of_row(place)
-    rows = mdp.rows
-    length = rows.indptr[kept + 1] - rows.indptr[kept]
-    indptr = np.zeros(len(kept) + 1, rows.indptr.dtype)
-    np.cumsum(length, out=indptr[1:])
-    entry = np.repeat(rows.indptr[kept] - indptr[:-1], length) + np.arange(indptr[-1])
-    shared = int(np.count_nonzero(kept < rows.num_shared))
-    table = Rows(indptr, number[rows.indices[entry]], rows.data[entry], shared)
-    return MDP._adopt(mdp.rewards[core], result, table, mdp.discount)
+    rows, codes = mdp.rows, np.empty((len(core), mdp.num_actions), mdp.codes.dtype)
+    number = np.empty(mdp.num_states, mdp.codes.dtype)
+    kept: IntArray = np.zeros(rows.num_rows, mdp.codes.dtype)
+    shared, num_rows, num_entries = _number_rows(mdp.arrays, core, number, kept)
+    indptr = np.empty(num_rows + 1, rows.indptr.dtype)
+    indices, data = np.empty(num_entries, rows.indices.dtype), np.empty(num_entries)
+    table = Rows(indptr, indices, data, shared)
+    _copy_core(mdp.arrays, core, number, kept, codes, table)
+    return MDP._adopt(mdp.rewards[core], codes, table, mdp.discount)
 
 
 def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntArray) -> None:
@@ -99,6 +92,50 @@ def back_up_in_order(mdp: MDP, order: IntArray, values: FloatArray, policy: IntA
 def evaluate_in_order(rows: PolicyRows, order: IntArray, values: FloatArray) -> None:
     """Write a policy's values of the acyclic states, given those of the core."""
     _evaluate_in_order(rows, order, values)
+
+
+@compiled
+def _number_rows(model: ModelArrays, core: IntArray, number: IntArray, kept: IntArray) -> tuple[int, int, int]:
+    """Number the states of the core, and from 1 on the rows of their moves in kept (rows,), zeros at first.
+
+    Returns (shared rows, rows, entries) that these are.
+    """
+    for i in range(len(core)):
+        number[core[i]] = i
+        for a in range(model.codes.shape[1]):
+            if is_stochastic(model.codes[core[i], a]):
+                kept[row_of(model.codes[core[i], a])] = 1
+    shared = count = entries = 0
+    for row in range(len(kept)):
+        if kept[row]:
+            count += 1
+            kept[row] = count
+            shared += row < model.num_shared
+            entries += model.indptr[row + 1] - model.indptr[row]
+    return shared, count, entries
+
+
+@compiled
+def _copy_core(
+    model: ModelArrays, core: IntArray, number: IntArray, kept: IntArray, codes: IntArray, table: Rows
+) -> None:
+    """Write the codes of the core's moves, and the rows that are kept, by new numbers."""
+    for i in range(len(core)):
+        for a in range(codes.shape[1]):
+            code = model.codes[core[i], a]
+            if is_deterministic(code):
+                codes[i, a] = number[code]
+            else:
+                codes[i, a] = code_of_row(kept[row_of(code)] - 1) if is_stochastic(code) else NOT_OFFERED
+    end = 0
+    for row in range(len(kept)):
+        if kept[row]:
+            table.indptr[kept[row] - 1] = end
+            for k in range(model.indptr[row], model.indptr[row + 1]):
+                table.indices[end] = number[model.indices[k]]
+                table.data[end] = model.data[k]
+                end += 1
+    table.indptr[len(table.indptr) - 1] = end
 
 
 @compiled

@@ -18,7 +18,7 @@ import numpy as np
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
-from adalook.planning.evaluation.in_place import has_short_rows
+from adalook.planning.evaluation import in_place
 from adalook.planning.evaluation.ordered import marching
 from adalook.planning.evaluation.ordered.marching import (
     LARGEST_WINDOW,
@@ -77,7 +77,7 @@ def cost_in_backups(mdp: MDP) -> int:
 def find(mdp: MDP, largest_share: float = LARGEST_SHARE) -> Components | None:
     """Return the components of a model, or None where one holds most states, or rows are too long or shared."""
     n = mdp.num_states
-    if mdp.rows.num_shared or not has_short_rows(mdp):
+    if mdp.rows.num_shared or not in_place.applies(mdp):
         return None
     if not np.isfinite(2.0 * mdp.largest_reward / (1.0 - mdp.discount)):
         return None
