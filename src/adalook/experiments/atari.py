@@ -34,7 +34,7 @@ def ours() -> Config:
 
 
 def baseline() -> Config:
-    """Return the settings of the paper's agents: the usual rules, the network and the learning rate of `ours`."""
+    """Return the settings of the paper's agents: the usual rules and learning rate, the network of `ours`."""
     return dataclasses.replace(
         ours(),
         num_envs=8,
@@ -51,6 +51,7 @@ def baseline() -> Config:
         deepest_tree=3,
         learn_real_steps=False,
         learning_starts_steps=1_000,
+        learning_rate=1e-4,
         update_period_steps=2,
         gradient_steps=1,
         ranked_transitions=1_000,
@@ -73,7 +74,7 @@ SUITE = Suite(
 def nature_ours() -> Config:
     """Return the settings of QL-DQN with the Nature network, for long runs."""
     long = atari()
-    names = ("network", "hidden_units", "buffer_transitions", "optimizer_epsilon")
+    names = ("network", "hidden_units", "buffer_transitions", "learning_rate", "optimizer_epsilon")
     return dataclasses.replace(ours(), **{name: getattr(long, name) for name in names})
 
 

@@ -49,7 +49,7 @@ QL_SETTINGS = {
     "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
-LEARNING_SETTINGS = {"gradient_steps", "n_steps", "value_scale", "prior", "leaf_trust"}
+LEARNING_SETTINGS = {"gradient_steps", "learning_rate", "n_steps", "value_scale", "prior", "leaf_trust"}
 """Settings that mean nothing to a search alone, which neither learns nor asks a network."""
 
 
@@ -114,6 +114,7 @@ LEARNT_VALUES: JsonDict = {
     "value_scale": 20.0,
     "n_steps": 20,
     "gradient_steps": 4,
+    "learning_rate": 1e-4,
 }
 """Values that twenty minutes suffice to learn, and that are believed in part."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
@@ -190,6 +191,7 @@ AGENTS = {
     "published-recipe": _ablation("published optimizer and exploration", **PUBLISHED_RECIPE),
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
+    "slow-rate": _ablation("learning rate 1e-4", learning_rate=1e-4),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
     "values": _ablation("learnt values", **LEARNT_VALUES),
