@@ -66,6 +66,7 @@ DIRECT_SOLVERS = (banded.NAME, lu.NAME, krylov.NAME)
 """Exact evaluation of a policy that was improved in place before."""
 IN_PLACE, SWEEPS, DIRECT = "in place", "sweeps", "direct"
 AS_ASKED = "as asked for"
+PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
 CHEAP_SHARE = 0.04
@@ -422,6 +423,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
+            if name == IN_PLACE and self._components_due and not values.any():
+                solved = self._components_pass(policy, values, PARTS_REASON)
+                if solved is not None:
+                    return solved
             if name == IN_PLACE and marching.suits(self.mdp) and not values.any():
                 marched = self._begin_march(policy, "a direction to march in: rewards are best somewhere")
                 if marched is not None:
@@ -436,7 +441,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             finding = components.cost_in_backups(self.mdp) * self._costs.backup
             tried = contest.total >= TRIED_SHARE * finding
             if self._components_due and tried and contest.remaining >= COMPONENTS_SHARE * finding:
-                solved = self._components_pass(policy, values, "what is left for good is solved first")
+                solved = self._components_pass(policy, values, PARTS_REASON)
                 if solved is not None:
                     return solved
             unsettled = self._changes(last)

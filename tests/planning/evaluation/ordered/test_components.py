@@ -42,7 +42,7 @@ def reachable(mdp):
 def test_components_are_those_of_mutual_reachability(seed, num_states):
     mdp = random_mdp(np.random.default_rng(seed), num_states, 2, 0.9)
     states, label, sizes = (np.zeros(num_states, np.int32) for _ in range(3))
-    count = components._components(mdp.arrays, states, label, sizes)
+    count = components._components(mdp.arrays, states, label, sizes, num_states)
     paths = reachable(mdp)
     np.testing.assert_array_equal(label[:, None] == label, paths & paths.T)
     assert sorted(states) == list(range(num_states))
