@@ -423,14 +423,14 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.direct = self._first_direct_cost() if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
-            if name == IN_PLACE and self._components_due and not values.any():
-                solved = self._components_pass(policy, values, PARTS_REASON)
-                if solved is not None:
-                    return solved
             if name == IN_PLACE and marching.suits(self.mdp) and not values.any():
                 marched = self._begin_march(policy, "a direction to march in: rewards are best somewhere")
                 if marched is not None:
                     return marched
+            if name == IN_PLACE and self._components_due and not values.any():
+                solved = self._components_pass(policy, values, PARTS_REASON)
+                if solved is not None:
+                    return solved
         elif self._march is not None:
             marched = self._go_on_marching(policy, values, "a march that gets on")
             if marched is not None:
