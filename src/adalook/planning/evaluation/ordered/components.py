@@ -64,7 +64,7 @@ class Components(NamedTuple):
     windows: IntArray  # (groups,) states of a window of each
     closed: BoolArray  # (groups,) whether no move leads out of it
     largest: int
-    """States of the largest group."""
+    """States of the largest window that is swept, twice as large as one of backups."""
     lowest: float
     """What no state's optimal value is below."""
 
@@ -110,7 +110,8 @@ def _grouped(found: Components) -> Components:
     sizes = np.diff(ends, prepend=0)
     alone = np.diff(kept, prepend=-1) == 1
     windows = np.minimum(np.maximum(found.windows[kept], GROUP), sizes)
-    return found._replace(ends=ends, windows=windows, closed=found.closed[kept] & alone, largest=int(sizes.max()))
+    largest = int(np.minimum(sizes, 2 * windows).max())
+    return found._replace(ends=ends, windows=windows, closed=found.closed[kept] & alone, largest=largest)
 
 
 class ComponentSolver:
