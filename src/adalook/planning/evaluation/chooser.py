@@ -674,7 +674,7 @@ class AdaptiveEvaluation(ExactEvaluation):
     def _components_pass(
         self, policy: IntArray, values: FloatArray, reason: str, largest: float = components.LARGEST_SHARE
     ) -> PolicyEvaluation | None:
-        """Solve component by component, once; None where one of them holds more than a share `largest` of the states."""
+        """Solve component by component; None where one of them holds more than a share `largest` of the states."""
         self._components_due = False
         found = components.find(self.mdp, 1.0 if self._solver else largest)
         if found is None:
