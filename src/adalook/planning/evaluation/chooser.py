@@ -66,12 +66,15 @@ DIRECT_SOLVERS = (banded.NAME, lu.NAME, krylov.NAME)
 """Exact evaluation of a policy that was improved in place before."""
 IN_PLACE, SWEEPS, DIRECT = "in place", "sweeps", "direct"
 AS_ASKED = "as asked for"
+PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
 CHEAP_SHARE = 0.04
 """… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at most, at first, of policies improved in place before each."""
+IN_A_ROW = 2
+"""Factorisations in a row that change no fewer actions than the one before until states are gone through in order."""
 MAX_IMPROVEMENTS = 6
 """Most rounds of improvement in place before an exact evaluation."""
 CORE_COST, SAVED_BACKUPS = 1.5e5, 10.0
@@ -315,6 +318,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         """The loss when it last fell by a tenth, and the rounds it had taken."""
         self._components_due = mdp.num_states >= components.LEAST_STATES or solver == components.NAME
         """Whether it is not known yet if a model falls into components."""
+        self._front = (UNKNOWN, 0)
+        """Actions that the last factorisation changed, and how many in a row have changed no fewer than before."""
         self._march_due = True
         """Whether none was begun yet."""
         self._march: marching.March | None = None
@@ -426,6 +431,10 @@ class AdaptiveEvaluation(ExactEvaluation):
                 marched = self._begin_march(policy, "a direction to march in: rewards are best somewhere")
                 if marched is not None:
                     return marched
+            if name == IN_PLACE and self._components_due and not values.any():
+                solved = self._components_pass(policy, values, PARTS_REASON)
+                if solved is not None:
+                    return solved
         elif self._march is not None:
             marched = self._go_on_marching(policy, values, "a march that gets on")
             if marched is not None:
@@ -433,10 +442,14 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._price_direct(policy)
             name, reason = contest.choose(self._changes(last))
         else:
+            if self._only_moves_on(last):
+                solved = self._components_pass(policy, values, "each factorisation moves on by as many states", 1.0)
+                if solved is not None:
+                    return solved
             finding = components.cost_in_backups(self.mdp) * self._costs.backup
             tried = contest.total >= TRIED_SHARE * finding
             if self._components_due and tried and contest.remaining >= COMPONENTS_SHARE * finding:
-                solved = self._components_pass(policy, values, "what is left for good is solved first")
+                solved = self._components_pass(policy, values, PARTS_REASON)
                 if solved is not None:
                     return solved
             unsettled = self._changes(last)
@@ -650,10 +663,20 @@ class AdaptiveEvaluation(ExactEvaluation):
             return None
         return self._marched(result, marching.NAME, prepared, reason)
 
-    def _components_pass(self, policy: IntArray, values: FloatArray, reason: str) -> PolicyEvaluation | None:
-        """Solve component by component, once; None where one of them holds most states."""
+    def _only_moves_on(self, last: PassOutcome) -> bool:
+        """Return whether factorisation after factorisation changes as many actions, as a front of news goes by."""
+        before, in_a_row = self._front
+        direct = self._contest.current == DIRECT
+        in_a_row = in_a_row + 1 if direct and 0 < before <= last.changed else 0
+        self._front = (last.changed if direct else UNKNOWN, in_a_row)
+        return in_a_row == IN_A_ROW
+
+    def _components_pass(
+        self, policy: IntArray, values: FloatArray, reason: str, largest: float = components.LARGEST_SHARE
+    ) -> PolicyEvaluation | None:
+        """Solve component by component; None where one of them holds more than a share `largest` of the states."""
         self._components_due = False
-        found = components.find(self.mdp, 1.0 if self._solver else components.LARGEST_SHARE)
+        found = components.find(self.mdp, 1.0 if self._solver else largest)
         if found is None:
             return None
         result = components.ComponentSolver(self.mdp, found, self.tolerance).run(policy, values)

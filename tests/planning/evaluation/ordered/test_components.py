@@ -42,7 +42,7 @@ def reachable(mdp):
 def test_components_are_those_of_mutual_reachability(seed, num_states):
     mdp = random_mdp(np.random.default_rng(seed), num_states, 2, 0.9)
     states, label, sizes = (np.zeros(num_states, np.int32) for _ in range(3))
-    count = components._components(mdp.arrays, states, label, sizes)
+    count = components._components(mdp.arrays, states, label, sizes, num_states)
     paths = reachable(mdp)
     np.testing.assert_array_equal(label[:, None] == label, paths & paths.T)
     assert sorted(states) == list(range(num_states))
@@ -50,6 +50,9 @@ def test_components_are_those_of_mutual_reachability(seed, num_states):
     np.testing.assert_array_equal(np.bincount(label, minlength=count), sizes[:count])
     sources, targets = np.nonzero(paths)
     assert (label[targets] <= label[sources]).all()  # what is led to comes first
+    for most in range(num_states):
+        ended_early = components._components(mdp.arrays, *(np.zeros(num_states, np.int32) for _ in range(3)), most) == 0
+        assert ended_early == (sizes.max() > most)
 
 
 @settings(max_examples=40, deadline=None)
@@ -112,3 +115,25 @@ def test_narrow_components_that_sweeps_do_not_settle_are_eliminated():
 
 def test_one_large_component_is_left_to_others():
     assert components.find(al.zoo.garnet(500, 3, 4, seed=0, discount=0.9)) is None
+
+
+def test_local_models_that_fall_apart_are_solved_so_at_once():
+    sol = al.solve(star(30, 50, 0.999), tolerance=1e-6)
+    assert sol.certified
+    assert sol.solvers == (components.NAME,)
+
+
+def test_factorisations_that_only_move_a_front_on_give_way():
+    """A river to swim up for a prize at its end: from where it pays to swim there moves by a few states a pass."""
+    n = 1_000
+    s = np.arange(n)
+    down, up = np.maximum(s - 1, 0), np.minimum(s + 1, n - 1)
+    successors = np.stack([np.stack([down, s, up], 1)] * 2, axis=1)
+    chances = np.broadcast_to([[1.0, 0.0, 0.0], [0.05, 0.6, 0.35]], successors.shape)
+    rewards = np.zeros((n, 2))
+    rewards[0, 0], rewards[-1, 1] = 0.005, 1.0
+    mdp = al.MDP.from_function(lambda k: (rewards[k], successors[k], chances[k]), n, 2, 0.9999)
+    sol = al.solve(mdp, tolerance=1e-6)
+    assert sol.certified
+    assert [each.evaluation for each in sol.trace][-1] == components.NAME
+    np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=2e-6)

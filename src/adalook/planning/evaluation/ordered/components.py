@@ -1,7 +1,7 @@
 """Strongly connected components: what is left for good is solved before what leads there.
 
 A component is a set of states that can all reach each other. Between components moves lead one way, so that they are
-solved one after the other, each given the values of those that it leads to (Tarjan's algorithm finds them in that
+solved one after the other, each given the values of those that it leads to (Gabow's algorithm finds them in that
 order). Levels of a game, stages of a project, rooms with one-way doors are a chain of small problems then, each of
 which sees news from the far end once, and not in as many rounds as there are components.
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
-from adalook._jit import compiled
+from adalook._jit import compiled, inlined
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation import in_place
 from adalook.planning.evaluation.ordered import marching
@@ -43,8 +43,9 @@ NAME = "components"
 
 LEAST_STATES = 1_000
 """Smaller models are solved before components are found."""
-LARGEST_SHARE = 0.5
-"""Where one component holds more than this share of the states, the others are no help."""
+LARGEST_SHARE = 0.25
+"""Where one component holds more than this share of the states, the others are little help, and the search ends early:
+after the work of 0.05 to 0.5 backups where one holds nearly all; to find all of them takes 1 to 2 within the caches."""
 BACKUPS, FAR_BACKUPS, NEAR_ENTRIES = 10, 25, 2**18
 """Backups that finding components costs as much as, about, and that of models too large for the caches, which are gone
 through in no order: 2 to 10 ns, and 10 to 32 ns, a move and a stored probability."""
@@ -64,7 +65,7 @@ class Components(NamedTuple):
     windows: IntArray  # (groups,) states of a window of each
     closed: BoolArray  # (groups,) whether no move leads out of it
     largest: int
-    """States of the largest group."""
+    """States of the largest window that is swept, twice as large as one of backups."""
     lowest: float
     """What no state's optimal value is below."""
 
@@ -83,8 +84,8 @@ def find(mdp: MDP, largest_share: float = LARGEST_SHARE) -> Components | None:
         return None
     states, label = np.empty(n, mdp.codes.dtype), np.empty(n, mdp.codes.dtype)
     sizes = np.zeros(n, mdp.codes.dtype)
-    count = _components(mdp.arrays, states, label, sizes)
-    if int(sizes[:count].max()) > largest_share * n:
+    count = _components(mdp.arrays, states, label, sizes, largest_share * n)
+    if count == 0:
         return None
     ends = np.cumsum(sizes[:count])
     windows = np.minimum(sizes[:count], LARGEST_WINDOW)
@@ -110,7 +111,8 @@ def _grouped(found: Components) -> Components:
     sizes = np.diff(ends, prepend=0)
     alone = np.diff(kept, prepend=-1) == 1
     windows = np.minimum(np.maximum(found.windows[kept], GROUP), sizes)
-    return found._replace(ends=ends, windows=windows, closed=found.closed[kept] & alone, largest=int(sizes.max()))
+    largest = int(np.minimum(sizes, 2 * windows).max())
+    return found._replace(ends=ends, windows=windows, closed=found.closed[kept] & alone, largest=largest)
 
 
 class ComponentSolver:
@@ -172,61 +174,65 @@ class SearchFrames(NamedTuple):
 
 
 @compiled
-def _components(model: ModelArrays, states: IntArray, label: IntArray, sizes: IntArray) -> int:
-    """Write the states component by component, their labels, and the sizes; returns how many there are (Tarjan).
+def _components(model: ModelArrays, states: IntArray, label: IntArray, sizes: IntArray, most: float) -> int:
+    """Write the states component by component, their labels, and the sizes; returns how many there are (Gabow 2000).
 
-    A component is complete when the search leaves its first state, and then all that it leads to were before.
+    States found wait until their component is complete, when the search leaves its first state; all that it leads to
+    were before. A move back to one that waits makes one part of all found since, and ends the search, at 0, if these
+    are more than `most`: where one component holds most states, few moves have been looked at by then.
     """
     num_states = model.codes.shape[0]
-    number = np.zeros(num_states, np.int32)  # in order of discovery from 1; label holds −1 until a state's is complete
-    low = np.zeros(num_states, np.int32)
+    number = np.zeros(num_states, np.int32)  # place among those that wait, from 1; label is −1 until it is known
     waiting = np.empty(num_states, model.codes.dtype)
+    part = np.empty(num_states, np.int32)  # number of the first state of each part of the path
     path = SearchFrames(np.empty(num_states, np.int32), np.empty(num_states, np.int32), np.empty(num_states, np.int64))
     label[:] = -1
-    found, size, num_waiting, written = 0, 0, 0, 0
+    count, num_waiting, written = 0, 0, 0
     for root in range(num_states):
         if number[root] > 0:
             continue
-        depth, new = 1, root
-        path.state[0], path.action[0], path.entry[0] = root, 0, 0
-        found += 1
-        number[root] = low[root] = found
-        waiting[num_waiting] = root
-        num_waiting += 1
-        while depth > 0:
-            s = path.state[depth - 1]
-            new = _next_unseen(model, path, depth - 1, number, low, label)
+        depth, parts, new = 0, 0, root
+        while True:
             if new >= 0:
                 path.state[depth], path.action[depth], path.entry[depth] = new, 0, 0
                 depth += 1
-                found += 1
-                number[new] = low[new] = found
                 waiting[num_waiting] = new
                 num_waiting += 1
+                number[new] = num_waiting
+                part[parts] = num_waiting
+                parts += 1
+            new, parts = _next_unseen(model, path, depth - 1, number, label, part, parts)
+            if num_waiting - part[parts - 1] + 1 > most:
+                return 0
+            if new >= 0:
                 continue
             depth -= 1
-            if depth > 0:
-                low[path.state[depth - 1]] = min(low[path.state[depth - 1]], low[s])
-            if low[s] == number[s]:
-                member = -1
-                while member != s:
+            if part[parts - 1] == number[path.state[depth]]:
+                parts -= 1
+                sizes[count] = num_waiting - number[path.state[depth]] + 1
+                for _ in range(sizes[count]):
                     num_waiting -= 1
-                    member = waiting[num_waiting]
-                    label[member] = size
-                    states[written] = member
+                    label[waiting[num_waiting]] = count
+                    states[written] = waiting[num_waiting]
                     written += 1
-                    sizes[size] += 1
-                size += 1
-    return size
+                count += 1
+            if depth == 0:
+                break
+    return count
 
 
-@compiled
+@inlined
 def _next_unseen(
-    model: ModelArrays, path: SearchFrames, frame: int, number: IntArray, low: IntArray, label: IntArray
-) -> int:
-    """Return the next successor of a state on the path that was not seen yet, or −1; what was seen is taken in."""
+    model: ModelArrays,
+    path: SearchFrames,
+    frame: int,
+    number: IntArray,
+    label: IntArray,
+    part: IntArray,
+    parts: int,
+) -> tuple[int, int]:
+    """Return the next successor of a state on the path that was not seen yet, or −1, and how many parts are left."""
     s, a, k = index(path.state[frame]), path.action[frame], path.entry[frame]
-    lowest = low[s]
     while a < model.codes.shape[1]:
         code = model.codes[s, index(a)]
         start, stop = 0, 1
@@ -239,15 +245,14 @@ def _next_unseen(
             target = code if is_deterministic(code) else model.indices[index(start + k)]
             k += 1
             if number[index(target)] == 0:
-                low[s] = lowest
                 path.action[frame], path.entry[frame] = a, k
-                return int(target)
+                return int(target), parts
             if label[index(target)] < 0:
-                lowest = min(lowest, number[index(target)])
+                while part[parts - 1] > number[index(target)]:
+                    parts -= 1
         a, k = a + 1, 0
-    low[s] = lowest
     path.action[frame] = a
-    return -1
+    return -1, parts
 
 
 @compiled
