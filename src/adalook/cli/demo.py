@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from adalook.planning.solution import Solution
 
 GAME = "MinAtar/Breakout-v1"
-EPISODES = 30
+EPISODES = 10
 DRAWN = ("wlpi", "qlpi")
 """Methods, by their registered names, whose lookahead is drawn."""
 EPSILON_ANNEAL_STEPS, LEARNING_STARTS_STEPS = 8_000, 1_000
