@@ -7,8 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, print_rows
-from adalook.errors import ArgumentError
+from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, print_rows, refuse_flags
 
 if TYPE_CHECKING:
     from adalook.cli.solve import SolveCommand
@@ -24,9 +23,7 @@ def solve_sharded(command: SolveCommand) -> int:
     from adalook.planning.sharded.model import ShardedMDP
     from adalook.planning.solution import Status
 
-    for flag in WHOLE_ONLY:
-        if getattr(command, flag) != type(command).__dataclass_fields__[flag].default:
-            raise ArgumentError(f"--{flag} is for models in one piece", remedy="leave it out, or leave out --shards")
+    refuse_flags(command, WHOLE_ONLY, "is for models in one piece", remedy="leave it out, or leave out --shards")
     engine = engine_named(command.engine, command.actors, command.address)
     assert command.shards is not None
     with TemporaryDirectory() as directory:

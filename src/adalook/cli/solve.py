@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, optional, plain_console, print_rows
+from adalook.cli.terminal import DONE, NOT_CERTIFIED, STOPPED_EARLY, optional, plain_console, print_rows, refuse_flags
 from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -239,12 +239,12 @@ def _solve_with_horizon(command: SolveCommand) -> int:
     from adalook.planning.solve import solve
     from adalook.planning.tables import write_horizon_csv
 
-    for flag in ENDLESS_ONLY:
-        if getattr(command, flag) != type(command).__dataclass_fields__[flag].default:
-            raise ArgumentError(
-                f"--{flag.replace('_', '-')} is not for a finite horizon, which is solved in one pass",
-                remedy="leave it out, or leave out --horizon; --csv FILE writes the policy of every step",
-            )
+    refuse_flags(
+        command,
+        ENDLESS_ONLY,
+        "is not for a finite horizon, which is solved in one pass",
+        remedy="leave it out, or leave out --horizon; --csv FILE writes the policy of every step",
+    )
     assert command.horizon is not None
     solution = solve(build_model(command.source, command.discount), horizon=command.horizon)
     about = _describe_steps(command.source, solution)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tyro
+
+from adalook.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +33,13 @@ def optional(kind: type, metavar: str) -> Any:
         is_instance=lambda value: value is None or isinstance(value, kind),
         str_from_instance=lambda value: ["none" if value is None else str(value)],
     )
+
+
+def refuse_flags(command: Any, names: Iterable[str], why: str, *, remedy: str) -> None:
+    """Raise an error if one of these flags of a command, a dataclass, is not at its default."""
+    for name in names:
+        if getattr(command, name) != type(command).__dataclass_fields__[name].default:
+            raise ArgumentError(f"--{name.replace('_', '-')} {why}", remedy=remedy)
 
 
 def in_box(title: str) -> tuple[Any, ...]:

@@ -20,9 +20,10 @@ def minatar() -> Config:
 
 
 def minatar_ql() -> Config:
-    """Return the same network for QL-DQN, with settings that learn in minutes, where the published ones take days.
+    """Return the same network for QL-DQN, with settings that learn in minutes.
 
-    Random actions last: Seaquest's submarine needs eight to come up for air.
+    The published ones are for millions of steps. Random actions last: Seaquest's submarine needs eight to come up for
+    air.
     """
     return dataclasses.replace(
         minatar(),
