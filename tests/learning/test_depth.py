@@ -22,3 +22,18 @@ def test_shares_rise_where_a_decision_is_cheap_and_fall_where_it_is_dear() -> No
     assert 0.999 < shares[2] < 1.0  # a share of 1 would go without ranks
     shares.update(1e9)
     assert shares[2] == 0.0
+
+
+def test_a_level_at_a_time_trees_differ_by_at_most_one_level() -> None:
+    shares = CostControlledShares(4, nodes=10.0, one_level=True)
+    for _ in range(100):
+        shares.update(0.0)
+        assert sum(0.0 < share < CostControlledShares.MAX_SHARE for share in shares.values()) <= 1
+    assert shares[2] == CostControlledShares.MAX_SHARE
+    assert 0.0 < shares[3] < 1.0
+    assert shares[4] == 0.0
+    for _ in range(1000):
+        shares.update(0.0)
+    assert set(shares.values()) == {CostControlledShares.MAX_SHARE}
+    shares.update(1e9)
+    assert set(shares.values()) == {0.0}

@@ -36,6 +36,7 @@ Compression = Literal["auto", "none", "lz4"]
 Acceleration = Literal["all", "network", "optimizer", "none"]
 RewardScale = Literal["clip", "log"]
 SearchShape = Literal["exhaustive", "beam", "rollouts"]
+DepthControl = Literal["auto", "one_share", "one_level"]
 
 MOST_THREADS = 1024
 MAX_SETTINGS_BYTES = 2**20
@@ -198,9 +199,16 @@ class Config:
     nodes_per_step: Annotated[
         float,
         non_negative,
-        "What a decision may cost on average, in simulated steps: θ follows the cost, one share for all depths (ours). "
-        "0: the shares are given (the paper's).",
+        "What a decision may cost on average, in simulated steps: θ follows the cost (ours). 0: the shares are given (the "
+        "paper's).",
     ] = 30.0
+    depth_control: Annotated[
+        DepthControl,
+        one_of(*get_args(DepthControl)),
+        "If θ follows the cost; one_share: the same θ for all depths, so that few trees go deep; one_level: θ_3 leaves "
+        "0 when θ_2 has reached 1, and so on, so that trees differ by at most one level; auto: one_level where trees "
+        "draw what chance brings, since the deeper a tree is the luckier is its best leaf, else one_share.",
+    ] = "auto"
     deepest_tree: Annotated[
         int, integer(min=1, max=DEEPEST), "No tree grows deeper than this, if θ follows the cost."
     ] = 5

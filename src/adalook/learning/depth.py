@@ -41,15 +41,23 @@ def least_depth(shares: Mapping[int, float]) -> int:
 
 
 class CostControlledShares(Mapping[int, float]):
-    """One share θ for all depths, controlled so that a decision costs `nodes` simulated steps on average (step 3).
+    """Shares θ that are controlled so that a decision costs `nodes` simulated steps on average (step 3).
 
     Where paths of the tree merge, depth is cheap and almost every state looks deep; where they do not, only the hard
     ones do. Steps are counted and not timed, so that one seed gives one run.
+
+    Args:
+        max_depth: H, the depth of the last share.
+        nodes: what a decision may cost.
+        one_level: θ_3 leaves 0 when θ_2 has reached 1, and so on: trees differ by at most one level. Otherwise all
+            depths have the same share, and few trees go deep.
 
     >>> shares = CostControlledShares(max_depth=3, nodes=30.0)
     >>> shares.update(60.0)
     >>> dict(shares)
     {2: 0.49, 3: 0.49}
+    >>> dict(CostControlledShares(max_depth=3, nodes=30.0, one_level=True))
+    {2: 0.5, 3: 0.0}
     """
 
     GAIN = 0.01
@@ -57,17 +65,21 @@ class CostControlledShares(Mapping[int, float]):
     MAX_SHARE = 1.0 - 1e-9
     """Above every rank share, yet below 1, which would not wait for ranks."""
 
-    def __init__(self, max_depth: int, nodes: float) -> None:
+    def __init__(self, max_depth: int, nodes: float, *, one_level: bool = False) -> None:
         self._depths = range(2, max_depth + 1)
         self._nodes = nodes
+        self._one_level = one_level
         self.share = 0.5
+        """θ of all depths; with `one_level`, the sum of θ over all depths."""
 
     def update(self, nodes: float) -> None:
         """Move θ after a round whose decisions cost `nodes` simulated steps on average."""
-        self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), self.MAX_SHARE)
+        most = float(len(self._depths)) if self._one_level else self.MAX_SHARE
+        self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), most)
 
     def __getitem__(self, depth: int) -> float:
-        return self.share
+        shallower = depth - 2 if self._one_level else 0
+        return min(max(self.share - shallower, 0.0), self.MAX_SHARE)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._depths)

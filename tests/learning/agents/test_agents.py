@@ -356,3 +356,18 @@ def test_actions_are_counted_as_the_environment_counts_them() -> None:
             observation, score, over, _, _ = env.step(action)
         assert score == 1.0
     assert set(agent.predict(np.array([[1], [2], [3]]))[0].tolist()) <= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("env", "control", "one_level"),
+    [
+        ("MinAtar/Seaquest-v1", "auto", True),  # draws futures
+        ("MinAtar/Seaquest-v1", "one_share", False),
+        ("MinAtar/Breakout-v1", "auto", False),  # leaves nothing to chance
+        ("MinAtar/Breakout-v1", "one_level", True),
+        ("FrozenLake-v1", "auto", False),  # lists its outcomes: trees take expectations
+    ],
+)
+def test_trees_differ_by_at_most_one_level_where_futures_are_drawn(env: str, control: str, one_level: bool) -> None:
+    shares = QLDQN(env, depth_control=control, deepest_tree=3).shares
+    assert dict(shares) == ({2: 0.5, 3: 0.0} if one_level else {2: 0.5, 3: 0.5})

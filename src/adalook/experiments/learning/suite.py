@@ -31,6 +31,7 @@ QL_SETTINGS = {
     "nodes_per_step",
     "deepest_tree",
     "depth_shares",
+    "depth_control",
     "ranked_transitions",
     "prior",
     "prior_steps",
@@ -97,11 +98,13 @@ class AgentSpec:
         return DQN(game.env, config, depth=self.depth, seed=seed)
 
 
-PUBLISHED_OPTIMIZER: JsonDict = {
+ONE_SHARE: JsonDict = {"depth_control": "one_share"}
+"""One share for all depths, under chance as well."""
+PUBLISHED_OPTIMIZER: JsonDict = ONE_SHARE | {
     name: getattr(Config(), name)
     for name in ("optimizer", "learning_rate", "optimizer_epsilon", "second_moment_decay", "target_period_steps")
 }
-"""MinAtar's, as fixed depths and the paper's QL-DQN have it there."""
+"""The same, with MinAtar's optimizer, which fixed depths and the paper's QL-DQN have there."""
 PUBLISHED_RECIPE: JsonDict = {**PUBLISHED_OPTIMIZER, "exploration_repeat": 0.0}
 """The same, with random actions of one step."""
 PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
@@ -187,8 +190,9 @@ AGENTS = {
     "recipe1": _same_recipe(1),
     "recipe2": _same_recipe(2),
     "recipe3": _same_recipe(3),
-    "published-optimizer": _ablation("published optimizer", **PUBLISHED_OPTIMIZER),
-    "published-recipe": _ablation("published optimizer and exploration", **PUBLISHED_RECIPE),
+    "one-share": _ablation("one share for all depths", **ONE_SHARE),
+    "published-optimizer": _ablation("one share, published optimizer", **PUBLISHED_OPTIMIZER),
+    "published-recipe": _ablation("one share, published optimizer and exploration", **PUBLISHED_RECIPE),
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "slow-rate": _ablation("learning rate 1e-4", learning_rate=1e-4),

@@ -82,10 +82,19 @@ class QLDQN(Agent):
         """θ by depth, as it is now."""
         self._controlled: CostControlledShares | None = None
         if config.nodes_per_step:
-            self.shares = self._controlled = CostControlledShares(config.max_depth, config.nodes_per_step)
+            self.shares = self._controlled = CostControlledShares(
+                config.max_depth, config.nodes_per_step, one_level=self._one_level
+            )
 
         self._thresholds: RankThresholds | None = None
         self.actor = self._make_actor(self.ranks)  # steps 5 and 6; step 7 is the learner's
+
+    @property
+    def _one_level(self) -> bool:
+        """Whether trees differ by at most one level (QL-DQN step 3)."""
+        control, shape = self.config.depth_control, self.config.search_shape
+        draws_futures = self.sim.stochastic and not self.sim.lists_outcomes
+        return control == "one_level" or (control == "auto" and draws_futures and shape != "rollouts")
 
     def _make_actor(self, ranks: Ranks, stage_nodes: int | None = None) -> Actor:
         """Return what chooses actions by trees as deep as the ranks of distances say (QL-DQN steps 4 to 6)."""
