@@ -9,7 +9,7 @@ import adalook as al
 from adalook.errors import ArgumentError
 from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import PassOutcome
-from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
+from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation, Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu
 from adalook.planning.evaluation.ordered import acyclic
 from adalook.planning.evaluation.sweeps import PolicyRows
@@ -77,6 +77,17 @@ def test_layers_are_solved_by_one_backward_pass():
     sol = al.solve(mdp, tolerance=1e-6)
     assert (sol.solvers[0], len(sol.trace), sol.certified) == (acyclic.NAME, 1, True)
     np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=1e-6)
+
+
+def test_a_core_that_float64_cannot_certify_is_left_when_nothing_changes(monkeypatch):
+    evaluations = []
+    evaluate = AdaptiveEvaluation.evaluate
+    monkeypatch.setattr(
+        AdaptiveEvaluation, "evaluate", lambda *given: evaluations.append(given[0].mdp.num_states) or evaluate(*given)
+    )
+    sol = al.solve(al.zoo.layered(layers=10, width=40, seed=2, discount=0.99999), al.Auto(acyclic.NAME), tolerance=1e-6)
+    assert sol.converged
+    assert 1 <= evaluations.count(40) < 20
 
 
 @settings(max_examples=60, deadline=None)

@@ -801,7 +801,7 @@ def _sweeps_left(span: float, span_tol: float, rate: float) -> float:
 
 
 def _solve_core(core: MDP, evaluator: AdaptiveEvaluation, policy: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return values and a policy of a model within the tolerance, or as good as `CORE_PASSES` made them."""
+    """Return values and a policy of a model within the tolerance, or as good as float64 or `CORE_PASSES` make them."""
     last: PassOutcome | None = None
     values: FloatArray = np.zeros(core.num_states)
     for _ in range(CORE_PASSES):
@@ -810,7 +810,7 @@ def _solve_core(core: MDP, evaluator: AdaptiveEvaluation, policy: IntArray) -> t
         loss = loss_bound(core, first.residual, greedy=not evaluation.exact)
         last = PassOutcome(first.residual, int(np.count_nonzero(first.actions != policy)), loss)
         values, policy = first.values, first.actions
-        if loss <= evaluator.tolerance:
+        if loss <= evaluator.tolerance or evaluator.finished(evaluation, last):
             break
     return values, policy
 
