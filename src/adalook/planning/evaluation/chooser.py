@@ -395,8 +395,6 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._milestone = (last.policy_loss, self._rounds)
         elif self._rounds - since > PATIENCE:
             return True
-        if self._pointers:
-            return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
     def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
