@@ -69,8 +69,9 @@ AS_ASKED = "as asked for"
 PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
-CHEAP_SHARE = 0.04
-"""… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
+CHEAP_SHARE, CHEAP_ACTIONS = 0.04, 4
+"""… namely this share of 1/(1 − γ), as iteration in place takes the longer, and of backups of so many actions: what
+takes long are sweeps, however many more there are."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 IN_A_ROW = 2
@@ -858,8 +859,8 @@ class Contest:
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
         self._mdp, self._costs, self._tolerance, self._num_states = mdp, costs, tolerance, mdp.num_states
-        backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
-        self.cheap_direct = backups * costs.backup
+        backups = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount))
+        self.cheap_direct = max(CHEAP_DIRECT, backups * min(1.0, CHEAP_ACTIONS / mdp.num_actions)) * costs.backup
         """Nanoseconds up to which a factorisation is not put off."""
         self.total = 0.0
         """Nanoseconds that all of them have cost."""
