@@ -104,6 +104,8 @@ FAIR_SHARE = 0.5
 HOPELESS, HOPELESS_LARGE = 170.0, 500.0
 """Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
 second on large models, where news takes longer to come across."""
+SMALL_PART = 0.15
+"""It does not where it has come down to this part of the loss of any policy: the model has a direction."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -872,8 +874,10 @@ class Contest:
         self._swept = False
         """Whether sweeps at once were tried."""
         self._paid = 0.0
-        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
-        """Of the last pass; at first of any policy, from values of zero."""
+        self._first_loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        """Of any policy, from values of zero."""
+        self._loss = self._first_loss
+        """Of the last pass."""
         self.current = SWEEPS
         """The solver at work."""
         self.local = mdp.growth <= in_place.LOCAL_GROWTH
@@ -994,10 +998,17 @@ class Contest:
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
-        if current == IN_PLACE and self.local and not self._swept and now >= self.most_left * self._costs.backup:
+        if current == IN_PLACE and self._is_hopeless:
             self._give_up_iteration_in_place()
             return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether iteration in place, which is at work, gets on so badly that others are tried."""
+        limit = self.most_left * self._costs.backup
+        mixes = self._loss > SMALL_PART * self._first_loss
+        return self.local and not self._swept and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
     def _give_up_iteration_in_place(self) -> None:
         """Go on by factorisations, if they are predicted to cost less than the limit, otherwise by sweeps.
