@@ -306,6 +306,26 @@ def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
         assert not contest.comparison_due(0), "what was given up is not asked again soon"
 
 
+@pytest.mark.parametrize(("part", "winner"), [(0.1, "in place"), (0.2, "sweeps")])
+def test_iteration_in_place_that_came_down_to_a_small_part_is_not_given_up(part, winner):
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 60.0 * cost)
+    contest.judge(outcome(part * contest._loss))
+    assert contest.remaining > contest.most_left * cost
+    assert contest.choose(5_000)[0] == winner
+
+
+@pytest.mark.parametrize(
+    ("num_actions", "discount", "backups"), [(4, 0.9, 6.0), (4, 0.999, 40.0), (8, 0.999, 20.0), (40, 0.999, 6.0)]
+)
+def test_a_factorisation_is_cheap_by_the_sweeps_that_it_saves(num_actions, discount, backups):
+    mdp = al.zoo.garnet(50, num_actions, 3, discount=discount)
+    costs = Costs(mdp)
+    assert Contest(mdp, 1e-6, costs).cheap_direct == pytest.approx(backups * costs.backup)
+
+
 def test_a_cheap_factorisation_is_tried_where_iteration_in_place_is_given_up():
     contest, cost = contest_on_a_grid()
     contest.direct = 40.0 * cost

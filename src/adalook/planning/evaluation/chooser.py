@@ -70,8 +70,8 @@ PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
 CHEAP_SHARE, CHEAP_ACTIONS = 0.04, 4
-"""… namely this share of 1/(1 − γ), as iteration in place takes the longer, and of backups of so many actions: what
-takes long are sweeps, however many more there are."""
+"""… namely this share of 1/(1 − γ), as iteration in place takes the longer; of backups of so many actions, as it is
+sweeps of one action a state that take long."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 IN_A_ROW = 2
@@ -105,7 +105,7 @@ HOPELESS, HOPELESS_LARGE = 170.0, 500.0
 """Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
 second on large models, where news takes longer to come across."""
 SMALL_PART = 0.15
-"""It does not where it has come down to this part of the loss of any policy: the model has a direction."""
+"""Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
