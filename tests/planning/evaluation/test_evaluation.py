@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import adalook as al
 from adalook.planning import threads
 from adalook.planning.evaluation import chooser, functional, in_place, sweeps
+from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.linear import krylov, lu
+from adalook.planning.lookahead.levels import backup
 from tests.exact import naive_values, random_mdp
 
 
@@ -87,6 +89,14 @@ def test_slow_wide_graphs_go_to_krylov(monkeypatch):
     result = evaluate(mdp, policy)
     assert result.solver.endswith("then BiCGSTAB")
     np.testing.assert_allclose(result.values, naive_values(mdp, policy), atol=1e-6)
+
+
+def test_rounding_ends_partial_evaluation_where_pointers_are_not_followed():
+    mdp = random_walk(100, 0.9)
+    evaluation = chooser.AdaptiveEvaluation(mdp, 1e-6, solver=functional.NAME)
+    values, policy = naive_values(mdp, np.zeros(100, np.int32)), np.zeros(100, np.int32)
+    evaluation.evaluate(policy, values, PassOutcome(backup(mdp, values, policy).residual, 0, 2e-6))
+    assert not evaluation._partial
 
 
 def test_a_solver_that_broke_down_is_not_named(no_leaves, monkeypatch):

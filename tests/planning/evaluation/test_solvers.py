@@ -9,7 +9,7 @@ import adalook as al
 from adalook.errors import ArgumentError
 from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import PassOutcome
-from adalook.planning.evaluation.chooser import SOLVERS, Contest, Costs
+from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation, Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu
 from adalook.planning.evaluation.ordered import acyclic
 from adalook.planning.evaluation.sweeps import PolicyRows
@@ -77,6 +77,17 @@ def test_layers_are_solved_by_one_backward_pass():
     sol = al.solve(mdp, tolerance=1e-6)
     assert (sol.solvers[0], len(sol.trace), sol.certified) == (acyclic.NAME, 1, True)
     np.testing.assert_allclose(sol.values, al.solve(mdp, al.PolicyIteration()).values, atol=1e-6)
+
+
+def test_a_core_that_float64_cannot_certify_is_left_when_nothing_changes(monkeypatch):
+    evaluations = []
+    evaluate = AdaptiveEvaluation.evaluate
+    monkeypatch.setattr(
+        AdaptiveEvaluation, "evaluate", lambda *given: evaluations.append(given[0].mdp.num_states) or evaluate(*given)
+    )
+    sol = al.solve(al.zoo.layered(layers=10, width=40, seed=2, discount=0.99999), al.Auto(acyclic.NAME), tolerance=1e-6)
+    assert sol.converged
+    assert 1 <= evaluations.count(40) < 20
 
 
 @settings(max_examples=60, deadline=None)
@@ -293,6 +304,26 @@ def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
         assert reason.endswith("sweeps are tried")
         contest.paid("sweeps", 100.0 * cost)
         assert not contest.comparison_due(0), "what was given up is not asked again soon"
+
+
+@pytest.mark.parametrize(("part", "winner"), [(0.1, "in place"), (0.2, "sweeps")])
+def test_iteration_in_place_that_came_down_to_a_small_part_is_not_given_up(part, winner):
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 60.0 * cost)
+    contest.judge(outcome(part * contest._loss))
+    assert contest.remaining > contest.most_left * cost
+    assert contest.choose(5_000)[0] == winner
+
+
+@pytest.mark.parametrize(
+    ("num_actions", "discount", "backups"), [(4, 0.9, 6.0), (4, 0.999, 40.0), (8, 0.999, 20.0), (40, 0.999, 6.0)]
+)
+def test_a_factorisation_is_cheap_by_the_sweeps_that_it_saves(num_actions, discount, backups):
+    mdp = al.zoo.garnet(50, num_actions, 3, discount=discount)
+    costs = Costs(mdp)
+    assert Contest(mdp, 1e-6, costs).cheap_direct == pytest.approx(backups * costs.backup)
 
 
 def test_a_cheap_factorisation_is_tried_where_iteration_in_place_is_given_up():

@@ -69,8 +69,9 @@ AS_ASKED = "as asked for"
 PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
-CHEAP_SHARE = 0.04
-"""… namely this share of 1/(1 − γ), as iteration in place takes the longer."""
+CHEAP_SHARE, CHEAP_ACTIONS = 0.04, 4
+"""… namely this share of 1/(1 − γ), as iteration in place takes the longer; of backups of so many actions, as it is
+sweeps of one action a state that take long."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 IN_A_ROW = 2
@@ -103,6 +104,8 @@ FAIR_SHARE = 0.5
 HOPELESS, HOPELESS_LARGE = 170.0, 500.0
 """Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
 second on large models, where news takes longer to come across."""
+SMALL_PART = 0.15
+"""Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -395,8 +398,6 @@ class AdaptiveEvaluation(ExactEvaluation):
             self._milestone = (last.policy_loss, self._rounds)
         elif self._rounds - since > PATIENCE:
             return True
-        if self._pointers:
-            return False
         return last.residual.span <= 4.0 * rounding_bound(self.mdp, last.residual.size)
 
     def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
@@ -801,7 +802,7 @@ def _sweeps_left(span: float, span_tol: float, rate: float) -> float:
 
 
 def _solve_core(core: MDP, evaluator: AdaptiveEvaluation, policy: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return values and a policy of a model within the tolerance, or as good as `CORE_PASSES` made them."""
+    """Return values and a policy of a model within the tolerance, or as good as float64 or `CORE_PASSES` make them."""
     last: PassOutcome | None = None
     values: FloatArray = np.zeros(core.num_states)
     for _ in range(CORE_PASSES):
@@ -810,7 +811,7 @@ def _solve_core(core: MDP, evaluator: AdaptiveEvaluation, policy: IntArray) -> t
         loss = loss_bound(core, first.residual, greedy=not evaluation.exact)
         last = PassOutcome(first.residual, int(np.count_nonzero(first.actions != policy)), loss)
         values, policy = first.values, first.actions
-        if loss <= evaluator.tolerance:
+        if loss <= evaluator.tolerance or evaluator.finished(evaluation, last):
             break
     return values, policy
 
@@ -860,8 +861,8 @@ class Contest:
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
         self._mdp, self._costs, self._tolerance, self._num_states = mdp, costs, tolerance, mdp.num_states
-        backups = min(MOST_CHEAP_DIRECT, max(CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)))
-        self.cheap_direct = backups * costs.backup
+        backups = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount))
+        self.cheap_direct = max(CHEAP_DIRECT, backups * min(1.0, CHEAP_ACTIONS / mdp.num_actions)) * costs.backup
         """Nanoseconds up to which a factorisation is not put off."""
         self.total = 0.0
         """Nanoseconds that all of them have cost."""
@@ -873,8 +874,10 @@ class Contest:
         self._swept = False
         """Whether sweeps at once were tried."""
         self._paid = 0.0
-        self._loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
-        """Of the last pass; at first of any policy, from values of zero."""
+        self._first_loss = 2.0 * mdp.largest_reward / (1.0 - mdp.discount)
+        """Of any policy, from values of zero."""
+        self._loss = self._first_loss
+        """Of the last pass."""
         self.current = SWEEPS
         """The solver at work."""
         self.local = mdp.growth <= in_place.LOCAL_GROWTH
@@ -995,10 +998,17 @@ class Contest:
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
-        if current == IN_PLACE and self.local and not self._swept and now >= self.most_left * self._costs.backup:
+        if current == IN_PLACE and self._is_hopeless:
             self._give_up_iteration_in_place()
             return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether iteration in place, which is at work, gets on so badly that others are tried."""
+        limit = self.most_left * self._costs.backup
+        mixes = self._loss > SMALL_PART * self._first_loss
+        return self.local and not self._swept and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
     def _give_up_iteration_in_place(self) -> None:
         """Go on by factorisations, if they are predicted to cost less than the limit, otherwise by sweeps.
