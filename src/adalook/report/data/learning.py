@@ -82,10 +82,9 @@ class LearningData:
         """The agents that curves are drawn of: all but ablations, unless there are only such."""
         return [name for name in self.agents if self.styles[name].usual] or self.agents
 
-    @property
-    def trained_games(self) -> list[str]:
-        """The games in which at least one agent has a finished run."""
-        return [game for game in self.games if any((game, agent) in self.runs for agent in self.agents)]
+    def games_of(self, agents: list[str]) -> list[str]:
+        """Return the games in which at least one of these agents has a finished run."""
+        return [game for game in self.games if any((game, agent) in self.runs for agent in agents)]
 
     def scores(self, game: str, agent: str) -> FloatArray:
         """Return the scores of final evaluations, (seeds,)."""

@@ -35,7 +35,7 @@ ADAPTIVE_MOST = 3
 
 def learning_figures(data: LearningData, known: JsonDict) -> list[FigureSpec]:
     """Return the figures that there are data for: the paper's first, then ours."""
-    if not data.trained_games:
+    if not data.games_of(data.agents):
         return []
     drawn = [
         score_by(data, "seconds", "Figure 6", "Score of training episodes by time"),
@@ -57,7 +57,9 @@ def score_by(data: LearningData, axis: str, number: str, title: str) -> FigureSp
 
     Games: mean over seeds ± standard deviation, as in the paper. Together: interquartile mean of normalised scores.
     """
-    games = data.trained_games
+    games = data.games_of(data.usual_agents)
+    if not games:
+        return None
     scales = {game: scale for game in games if (scale := data.scale(game, LearningData.training_scores)) is not None}
     together = len(scales) > 1
     figure, panels = _panels(len(games) + together)
@@ -120,7 +122,7 @@ def _x_axis(panel: Axes, axis: str) -> None:
 
 def final_scores(data: LearningData) -> FigureSpec | None:
     """Draw the scores of final evaluations, a panel per game and a row per agent: every seed, and their mean."""
-    games = [game for game in data.trained_games if any(len(data.scores(game, agent)) for agent in data.agents)]
+    games = [game for game in data.games_of(data.agents) if any(len(data.scores(game, agent)) for agent in data.agents)]
     if not games:
         return None
     rows = [agent for agent in data.agents if any(len(data.scores(game, agent)) for game in games)]
@@ -164,7 +166,7 @@ def aggregate(data: LearningData, known: JsonDict) -> FigureSpec:
 
 def score_by_nodes(data: LearningData) -> FigureSpec | None:
     """Draw the score of final evaluations against what a decision cost, a panel per game and a point per agent."""
-    games = [game for game in data.trained_games if any(_costs(data, game, agent) for agent in data.agents)]
+    games = [game for game in data.games_of(data.agents) if any(_costs(data, game, agent) for agent in data.agents)]
     if not games:
         return None
     most = max(cost for game in games for agent in data.agents for cost in _costs(data, game, agent))
@@ -203,9 +205,9 @@ def _costs(data: LearningData, game: str, agent: str) -> list[float]:
 
 def depth_use(data: LearningData) -> FigureSpec | None:
     """Draw the shares of depths by time as areas: a row for each agent that chooses them, a column per game."""
-    games = data.trained_games
     adaptive = [agent for agent in data.usual_agents if data.styles[agent].depth is None][:ADAPTIVE_MOST]
-    if not adaptive:
+    games = data.games_of(data.usual_agents)
+    if not adaptive or not games:
         return None
     figure = plotting.new_figure(max(6.0, 2.7 * len(games)), 0.6 + 2.1 * len(adaptive))
     panels = figure.subplots(len(adaptive), len(games), squeeze=False, sharey=True)
@@ -249,7 +251,9 @@ def depth_use(data: LearningData) -> FigureSpec | None:
 
 def ties(data: LearningData) -> FigureSpec | None:
     """Draw the share of decisions whose best first actions were equal by time; None if no run counted them."""
-    games = data.trained_games
+    games = data.games_of(data.usual_agents)
+    if not games:
+        return None
     figure, panels = _panels(len(games))
     for panel, game in zip(panels, games, strict=True):
         _draw_agents(panel, data, game, tie_curve, "seconds")
