@@ -317,6 +317,28 @@ def test_iteration_in_place_that_came_down_to_a_small_part_is_not_given_up(part,
     assert contest.choose(5_000)[0] == winner
 
 
+def chain_with_a_last_state(last_reward):
+    """Three states in a row, of which the last stays and pays most, or leads back to the first if it pays 1."""
+    moves = np.array([[1, 0], [2, 0], [2 if last_reward > 1.0 else 0, 1]], np.int32)
+    return al.MDP(np.array([[0.0, 0.5], [0.0, 0.5], [last_reward, 0.0]]), moves, 0.999)
+
+
+def test_the_best_reward_is_kept_where_a_move_that_has_it_stays_among_its_like():
+    assert in_place.kept_reward(chain_with_a_last_state(2.0)) == 2.0
+    assert in_place.kept_reward(chain_with_a_last_state(1.0)) is None
+
+
+@pytest.mark.parametrize(("kept", "winner"), [(0.0, "in place"), (None, "sweeps")])
+def test_iteration_in_place_is_not_given_up_where_the_best_reward_can_be_kept(kept, winner):
+    contest, cost = contest_on_a_grid()
+    contest.kept_reward = kept
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 60.0 * cost)
+    contest.judge(outcome(0.9 * contest._loss))
+    assert contest.choose(5_000)[0] == winner
+
+
 @pytest.mark.parametrize(
     ("num_actions", "discount", "backups"), [(4, 0.9, 6.0), (4, 0.999, 40.0), (8, 0.999, 20.0), (40, 0.999, 6.0)]
 )

@@ -70,8 +70,8 @@ PARTS_REASON = "what is left for good is solved first"
 CHEAP_DIRECT, MOST_CHEAP_DIRECT = 6.0, 40.0
 """A factorisation that costs no more than so many backups is not put off; up to the second where γ is near 1 …"""
 CHEAP_SHARE, CHEAP_ACTIONS = 0.04, 4
-"""… namely this share of 1/(1 − γ), as iteration in place takes the longer; of backups of so many actions, as it is
-sweeps of one action a state that take long."""
+"""… namely this share of 1/(1 − γ), as iteration in place takes the longer, unless the best reward can be kept; of
+backups of so many actions, as it is sweeps of one action a state that take long."""
 DIRECT_PASSES = 5
 """Exact evaluations that are expected at most, at first, of policies improved in place before each."""
 IN_A_ROW = 2
@@ -609,6 +609,8 @@ class AdaptiveEvaluation(ExactEvaluation):
         forecast = Forecast(contest.predicted(IN_PLACE) * 1e-9, reason)
         changed = in_place.UNKNOWN if last is None else self._changes(last)
         judged = last is None and self._solver is None and contest.local
+        if last is None and contest.kept_reward and not values.any():
+            values = np.full(mdp.num_states, contest.kept_reward / (1.0 - mdp.discount))
         result = in_place.iterate_in_place(
             mdp,
             self._moves,
@@ -861,9 +863,6 @@ class Contest:
 
     def __init__(self, mdp: MDP, tolerance: float, costs: Costs) -> None:
         self._mdp, self._costs, self._tolerance, self._num_states = mdp, costs, tolerance, mdp.num_states
-        backups = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount))
-        self.cheap_direct = max(CHEAP_DIRECT, backups * min(1.0, CHEAP_ACTIONS / mdp.num_actions)) * costs.backup
-        """Nanoseconds up to which a factorisation is not put off."""
         self.total = 0.0
         """Nanoseconds that all of them have cost."""
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
@@ -891,6 +890,13 @@ class Contest:
         """Whether the solver just chosen begins from the start, as what was at work came to nothing."""
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
+
+    @cached_property
+    def cheap_direct(self) -> float:
+        """Nanoseconds up to which a factorisation is not put off."""
+        discount, actions = self._mdp.discount, self._mdp.num_actions
+        far = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - discount)) * min(1.0, CHEAP_ACTIONS / actions)
+        return (max(CHEAP_DIRECT, far) if self.kept_reward is None else CHEAP_DIRECT) * self._costs.backup
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
@@ -921,6 +927,14 @@ class Contest:
         settled = not (self.local and self.changing(unsettled))
         wanted = settled and self._worth_comparing and self._comparable
         return self._compare_at - self.total if wanted else math.inf
+
+    @cached_property
+    def kept_reward(self) -> float | None:
+        """The best reward if it can be had for ever: the model has a direction then, and iteration in place suits it.
+
+        That begins from what this is worth, as all values would have to be built up from zero otherwise.
+        """
+        return in_place.kept_reward(self._mdp)
 
     @cached_property
     def _comparable(self) -> bool:
@@ -971,7 +985,7 @@ class Contest:
 
     def first(self, *, in_place: bool) -> tuple[str, str]:
         """Return the solver to begin with, and why."""
-        if self.direct <= self.cheap_direct and in_place:
+        if in_place and self.direct <= self.cheap_direct:
             backups = self.direct / self._costs.backup
             self.current, reason = DIRECT, f"a factorisation costs as much as {backups:.1f} backups"
         elif in_place:
@@ -1008,7 +1022,8 @@ class Contest:
         """Whether iteration in place, which is at work, gets on so badly that others are tried."""
         limit = self.most_left * self._costs.backup
         mixes = self._loss > SMALL_PART * self._first_loss
-        return self.local and not self._swept and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
+        may_mix = self.local and self.kept_reward is None and not self._swept
+        return may_mix and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
     def _give_up_iteration_in_place(self) -> None:
         """Go on by factorisations, if they are predicted to cost less than the limit, otherwise by sweeps.

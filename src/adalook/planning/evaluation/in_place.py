@@ -148,6 +148,17 @@ def applies(mdp: MDP) -> bool:
     return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
 
 
+def kept_reward(mdp: MDP) -> float | None:
+    """Return the largest reward where some move that has it leads only to states with such a move, otherwise None.
+
+    A model where the best can be kept for ever has a direction, and its value there is known.
+    """
+    best = np.empty(mdp.num_states)
+    best_rewards(mdp.arrays, best)
+    top = float(best.max())
+    return top if _keeps(mdp.arrays, best, top) else None
+
+
 def sweep_in_place(mdp: MDP, table: MoveTable, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
     """Return values (S,) swept `count` times in place by a policy, in the direction that suits it."""
     values = values.copy()
@@ -292,6 +303,37 @@ def _has_absorbing_state(codes: IntArray) -> bool:
         if stays == codes.shape[1]:
             return True
     return False
+
+
+@compiled
+def _keeps(model: ModelArrays, best: FloatArray, top: float) -> bool:
+    """Return whether some move with reward `top` leads only to states whose best reward (S,) is that, too."""
+    for s in range(index(len(best))):
+        for a in range(index(model.codes.shape[1] if best[s] == top else 0)):
+            code = model.codes[s, a]
+            if code == NOT_OFFERED or model.rewards[s, a] < top:
+                continue
+            kept = True
+            if is_deterministic(code):
+                kept = best[index(code)] == top
+            else:
+                row = index(row_of(code))
+                for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
+                    kept = kept and best[index(model.indices[k])] == top
+            if kept:
+                return True
+    return False
+
+
+@compiled
+def best_rewards(model: ModelArrays, best: FloatArray) -> None:
+    """Write the largest reward of each state (S,)."""
+    for s in range(index(model.codes.shape[0])):
+        top = -np.inf
+        for a in range(index(model.codes.shape[1])):
+            if model.codes[s, a] != NOT_OFFERED:
+                top = max(top, model.rewards[s, a])
+        best[s] = top
 
 
 @compiled

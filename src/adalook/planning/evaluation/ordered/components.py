@@ -90,7 +90,7 @@ def find(mdp: MDP, largest_share: float = LARGEST_SHARE) -> Components | None:
     ends = np.cumsum(sizes[:count])
     windows = np.minimum(sizes[:count], LARGEST_WINDOW)
     best, exits = np.empty(n), np.empty(n, np.bool_)
-    marching.best_rewards(mdp.arrays, best)
+    in_place.best_rewards(mdp.arrays, best)
     _mark_exits(mdp.arrays, label, exits)
     closed = np.ones(count, np.bool_)
     closed[label[exits]] = False

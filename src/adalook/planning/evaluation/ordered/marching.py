@@ -26,7 +26,7 @@ from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
-from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none
+from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none, best_rewards
 from adalook.planning.evaluation.linear.band import cost_per_state, eliminate, substitute
 from adalook.planning.evaluation.padded import MoveTable, PaddedRows, best_move, room_for_rows, row_value
 from adalook.planning.lookahead.kernels import index
@@ -179,17 +179,6 @@ class MarchLimits(NamedTuple):
 
 LOST, GOES_ON, STALLED, SOLVED = 0, 1, 2, 3
 """Outcomes of a march: windows do not settle; there is more to gain; rounds gain too little; nothing changes."""
-
-
-@compiled
-def best_rewards(model: ModelArrays, best: FloatArray) -> None:
-    """Write the largest reward of each state (S,)."""
-    for s in range(index(model.codes.shape[0])):
-        top = -np.inf
-        for a in range(index(model.codes.shape[1])):
-            if model.codes[s, a] != NOT_OFFERED:
-                top = max(top, model.rewards[s, a])
-        best[s] = top
 
 
 @compiled
