@@ -199,8 +199,8 @@ class Config:
     nodes_per_step: Annotated[
         float,
         non_negative,
-        "What a decision may cost on average, in simulated steps: θ follows the cost (ours). 0: the shares are given (the "
-        "paper's).",
+        "What a decision may cost on average, in simulated steps: θ follows the cost (ours). 0: the shares are given "
+        "(the paper's).",
     ] = 30.0
     depth_control: Annotated[
         DepthControl,

@@ -195,6 +195,7 @@ AGENTS = {
     "published-recipe": _ablation("one share, published optimizer and exploration", **PUBLISHED_RECIPE),
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
+    "part-trust": _ablation("leaves believed in part", leaf_trust=0.3),
     "slow-rate": _ablation("learning rate 1e-4", learning_rate=1e-4),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
