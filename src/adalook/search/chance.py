@@ -296,7 +296,7 @@ class _ExpectationTrees:
     def __init__(self, options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], deadline: float) -> None:
         self._options, self._roots, self._seeds = options, roots, seeds
         self._num_actions = options.sim.num_actions
-        self._results = GrowingResults(options, roots, deadline)
+        self._results = GrowingResults(options, roots, seeds, deadline)
         self._levels: list[_Nodes] = []  # by depth, roots first
         self._paths: list[list[tuple[int, ...]]] = [[] for _ in roots]
 

@@ -133,7 +133,7 @@ class _Search:
 
     env: Simulator
     root: _Node
-    rng: np.random.Generator
+    seed: int
     reference: float
     levels: list[Level] = field(default_factory=list)
     grown: list[_Node] = field(default_factory=list)
@@ -147,6 +147,9 @@ class _Search:
     """What rollouts follow now and then; None: chance alone."""
     is_led: bool = False
     """Whether the rollout follows the policy at every step: the first one does."""
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
 
     @property
     def simulated(self) -> int:
@@ -217,7 +220,7 @@ class RolloutTrees:
             _Search(
                 env,
                 self._rooted(env, root, seed),
-                np.random.default_rng(seed),
+                seed,
                 reference,
                 policy=policy,
                 is_led=policy is not None,
@@ -434,7 +437,8 @@ class RolloutTrees:
         values = np.array([level.value for level in levels])
         references = np.array([search.reference for search in searches])
         previous = np.array([search.levels[-1].value if search.levels else search.reference for search in searches])
-        view = LevelView(stage, np.stack([level.action_values for level in levels]), values, previous, references)
+        action_values = np.stack([level.action_values for level in levels])
+        view = LevelView(stage, action_values, values, previous, references, [search.seed for search in searches])
         distances = np.asarray(rule.distances(view), np.float64)
         for search, level, distance in zip(searches, levels, distances.tolist(), strict=True):
             search.levels.append(dataclasses.replace(level, distance=distance))

@@ -192,7 +192,7 @@ def search_many(
             from adalook.search.chance import sampling_of, search_under_chance
 
             return search_under_chance(options, roots, seeds, sampling_of(sim, samples), expander)
-        trees = _Trees(options, roots)
+        trees = _Trees(options, roots, seeds)
         trees.grow(expander, [sim.reseed(root.state, each) for root, each in zip(roots, seeds, strict=True)])
     finally:
         expander.clear()
@@ -231,11 +231,11 @@ class _Step:
 class _Trees:
     """The trees of R roots while they grow."""
 
-    def __init__(self, options: SearchOptions, roots: Sequence[Root]) -> None:
+    def __init__(self, options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int]) -> None:
         self._options = options
         width = options.width
         self._select: NodeSelection = all_nodes if width is None else functools.partial(most_valuable, width=width)
-        self._results = GrowingResults(options, roots, options.budget.deadline())
+        self._results = GrowingResults(options, roots, seeds, options.budget.deadline())
         self._terminated = TerminatedLeaves(len(roots), options.sim)
         self._steps: list[_Step] = []  # by depth
         self._best_nodes: list[tuple[int, int]] = [(0, 0)] * len(roots)  # depth and index in the level of the best leaf
@@ -359,11 +359,12 @@ class GrowingResults:
     Args:
         options: of the search.
         roots: R of them.
+        seeds: (R,) of their trees.
         deadline: by `time.perf_counter`.
     """
 
-    def __init__(self, options: SearchOptions, roots: Sequence[Root], deadline: float) -> None:
-        self._options, self.deadline, count = options, deadline, len(roots)
+    def __init__(self, options: SearchOptions, roots: Sequence[Root], seeds: Sequence[int], deadline: float) -> None:
+        self._options, self._seeds, self.deadline, count = options, seeds, deadline, len(roots)
         observations = np.stack([root.observation for root in roots])
         self._masks = options.sim.action_masks(observations) if options.sim.masked else None
         self._references = checked_references(options.rule.reference(observations, options.value_fn), count)
@@ -399,7 +400,8 @@ class GrowingResults:
         references = self._references[roots]
         levels = [self.levels[root] for root in roots.tolist()]
         previous = np.array([seen[-1].value if seen else references[i] for i, seen in enumerate(levels)])
-        view = LevelView(depth, leaves.action_values, leaves.action_values.max(axis=1), previous, references)
+        best, seeds = leaves.action_values.max(axis=1), [self._seeds[root] for root in roots.tolist()]
+        view = LevelView(depth, leaves.action_values, best, previous, references, seeds)
         distances = np.asarray(self._options.rule.distances(view), np.float64)
         seconds = self.stopwatch.seconds()
         expanded = self._nodes - self._nodes_before

@@ -57,7 +57,11 @@ class RandomStream(NamedTuple):
 
     def next(self) -> RandomStream:
         """Return the same stream one step later."""
-        return RandomStream(self.stream, self.step + 1)
+        return self.at(self.step + 1)
+
+    def at(self, step: int) -> RandomStream:
+        """Return the same stream at another step."""
+        return RandomStream(self.stream, step)
 
     def draws(self) -> RandomDraws:
         """Return the numbers of this step, from the first."""
@@ -70,7 +74,7 @@ def draw_seeds(seed: int, step: int, count: int) -> list[int]:
     >>> draw_seeds(7, 1, 2) == draw_seeds(7, 1, 3)[:2] != draw_seeds(7, 2, 2)
     True
     """
-    return RandomStream(RandomStream.for_tree(seed).stream, step).draws().words(count)
+    return RandomStream.for_tree(seed).at(step).draws().words(count)
 
 
 class RandomDraws:

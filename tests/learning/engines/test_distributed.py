@@ -190,8 +190,10 @@ def test_thresholds_decide_as_ranks_do(recorded: list[float], asked: list[float]
     for distance in recorded:
         ranks.add(1, distance)
     thresholds.by_depth = {1: ranks.threshold(1, share)}
-    distances = np.array(asked)
-    np.testing.assert_array_equal(ranks.rank_share(1, distances) < share, thresholds.rank_share(1, distances) < share)
+    distances, draws = np.array(asked), np.random.default_rng(0).random(len(asked))
+    np.testing.assert_array_equal(
+        ranks.rank_share(1, distances, draws) < share, thresholds.rank_share(1, distances, draws) < share
+    )
 
 
 @pytest.mark.parametrize(

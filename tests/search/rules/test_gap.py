@@ -21,7 +21,8 @@ def view(action_values, depth=1, references=None, previous=None):
     action_values = np.array(action_values, float)
     values = action_values.max(axis=1)
     references = np.zeros(len(values)) if references is None else np.array(references, float)
-    return LevelView(depth, action_values, values, references if previous is None else np.array(previous), references)
+    previous = references if previous is None else np.array(previous)
+    return LevelView(depth, action_values, values, previous, references, range(len(values)))
 
 
 def test_gap_goes_on_while_the_choice_is_close():

@@ -40,6 +40,7 @@ def view(depth: int, values: Any, previous: Any = None, references: Any = None) 
         values,
         np.zeros(len(values)) if previous is None else np.array(previous, float),
         np.zeros(len(values)) if references is None else np.array(references, float),
+        range(len(values)),
     )
 
 
@@ -49,14 +50,14 @@ class Table:
     def __init__(self, shares):
         self.shares, self.asked = shares, []
 
-    def rank_share(self, depth, distances):
+    def rank_share(self, depth, distances, draws):
         self.asked.append((depth, distances.copy()))
         return np.full(len(distances), self.shares[depth])
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(tied | finite, min_size=1, max_size=60), st.integers(0, 60), tied | finite)
-def test_rank_shares_are_those_of_a_sorted_list(added: list[float], forgotten: int, asked: float) -> None:
+@given(st.lists(tied | finite, min_size=1, max_size=60), st.integers(0, 60), tied | finite, st.sampled_from([0.0, 0.3]))
+def test_rank_shares_are_those_of_a_sorted_list(added: list[float], forgotten: int, asked: float, draw: float) -> None:
     ranks = DistanceRanks(min_count=1)
     for distance in added:
         ranks.add(1, distance)
@@ -65,9 +66,10 @@ def test_rank_shares_are_those_of_a_sorted_list(added: list[float], forgotten: i
     left = added[forgotten:]
     assert ranks.count(1) == len(left)
     assert ranks.recorded()[1].tolist() == sorted(left)
-    (share,) = ranks.rank_share(1, np.array([asked]))
+    (share,) = ranks.rank_share(1, np.array([asked]), np.array([draw]))
     if left:
-        assert share == sum(distance >= asked for distance in left) / (len(left) + 1)
+        before = sum(distance > asked for distance in left) + draw * left.count(asked)
+        assert share == before / (len(left) + 1)
     else:
         assert np.isnan(share)
 
@@ -80,7 +82,8 @@ def test_recent_distances_are_ranks_of_the_last_ones(added: list[float], window:
         recent.add(1, distance)
     for distance in added[-window:]:
         ranks.add(1, distance)
-    assert recent.rank_share(1, np.array([asked])) == ranks.rank_share(1, np.array([asked]))
+    draw = np.full(1, 0.5)
+    assert recent.rank_share(1, np.array([asked]), draw) == ranks.rank_share(1, np.array([asked]), draw)
 
 
 def test_replacing_what_is_on_record_keeps_nothing_of_before() -> None:
@@ -89,15 +92,20 @@ def test_replacing_what_is_on_record_keeps_nothing_of_before() -> None:
     assert {depth: recorded.tolist() for depth, recorded in ranks.recorded().items()} == {2: [4.0, 5.0]}
 
 
-def test_the_share_is_by_rank_and_ties_come_first() -> None:
+def test_the_share_is_by_rank_and_ties_are_drawn() -> None:
     ranks = ranks_of([0.1, 0.2, 0.2, 0.4], min_count=4)
-    shares = ranks.rank_share(1, np.array([0.5, 0.3, 0.2, 0.0]))
-    assert shares.tolist() == [0.0, 1 / 5, 3 / 5, 4 / 5]
+    shares = ranks.rank_share(1, np.array([0.5, 0.3, 0.2, 0.2, 0.0]), np.array([0.5, 0.5, 0.0, 0.5, 0.5]))
+    assert shares.tolist() == [0.0, 1 / 5, 1 / 5, 2 / 5, 4 / 5]
 
 
-def test_equal_distances_do_not_all_go_deeper() -> None:
-    rule = QuantileDepth({2: 0.3}, ranks_of([0.0] * 50, min_count=10))
-    assert not rule.deeper(view(1, [1.0]), np.array([0.0])).any()
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.9])
+def test_of_equal_distances_the_share_that_was_set_goes_deeper(share: float) -> None:
+    rule = QuantileDepth({2: share, 3: share}, ranks_of([0.0] * 45 + [1.0] * 5, [0.0] * 50, min_count=10))
+    roots = view(1, np.zeros(2000))
+    one = rule.deeper(roots, np.zeros(2000))
+    assert one.mean() == pytest.approx((51 * share - 5) / 45, abs=0.04)
+    np.testing.assert_array_equal(one, rule.deeper(roots, np.zeros(2000)))
+    assert (one != rule.deeper(view(2, np.zeros(2000)), np.zeros(2000))).any()
 
 
 def test_without_enough_on_record_the_search_stops_at_depth_one() -> None:
@@ -178,7 +186,7 @@ def test_recent_distances_deepen_the_share_that_was_set():
     recent = RecentDistances(window=500, min_count=100)
     chosen = []
     for distance in rng.exponential(size=4000):
-        chosen.append(bool(recent.rank_share(1, np.array([distance]))[0] < 0.2))
+        chosen.append(bool(recent.rank_share(1, np.array([distance]), np.zeros(1))[0] < 0.2))
         recent.add(1, distance)
     assert np.mean(chosen[500:]) == pytest.approx(0.2, abs=0.03)
 
@@ -188,7 +196,7 @@ def test_recent_distances_leave_out_what_a_rule_did_not_measure():
     recent = RecentDistances(window=2, min_count=1)
     for root in roots_along(sim, 5, 1):
         recent.add_result(search(sim, root, hashed_values, FixedDepth(1), discount=0.9))  # which measures none
-    assert np.isnan(recent.rank_share(1, np.zeros(1)))[0]
+    assert np.isnan(recent.rank_share(1, np.zeros(1), np.zeros(1)))[0]
 
 
 @pytest.mark.parametrize("shares", [{3: 0.1}, {1: 0.5, 2: 0.1}, {2: 1.5}, {2: -0.1}, {2: "all"}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,10 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
 from adalook.simulators.base import Observations
+from adalook.simulators.randomness import RandomStream
+
+_TIES = 2**34
+"""Sets what breaks ties apart from all else that a tree draws."""
 
 ValueFunction = Callable[[Observations, int], FloatArray]
 """(observations (n, *observation_shape), depth) -> values (n,). Learners have a head for each depth."""
@@ -29,6 +33,13 @@ class LevelView:
     """(n,) the same at the last evaluated level above; at the first, `references`"""
     references: FloatArray
     """(n,) what `DepthRule.reference` returned"""
+    seeds: Sequence[int]
+    """(n,) of the trees' own randomness"""
+
+    @property
+    def draws(self) -> FloatArray:
+        """(n,) a random number from [0, 1) of each tree and level, to break ties by."""
+        return np.array([RandomStream.for_tree(seed).at(_TIES + self.depth).draws().random() for seed in self.seeds])
 
     @property
     def leads(self) -> FloatArray:

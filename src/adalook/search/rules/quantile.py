@@ -3,7 +3,9 @@
     d_h(s₀) = |Ṽ*(s₀) − max_leaf (R + γ^h V_h(leaf))|
     deepen from h to h+1  iff  d_h(s₀) is in the top θ_{h+1} share of the distances recorded at depth h
 
-Ranks, not thresholds: once many distances tie, "at least the quantile" would select all of them.
+Ranks, not thresholds: once many distances tie, "at least the quantile" would select all of them. Chance decides among
+equal ones, so that θ is a share of all states however many tie: after most stages of rollouts nothing has changed, and
+the distance is 0.
 Without a prior the search is its own: d_h is then how much level h has changed the best value, |v_h − v_{h−1}|, where
 v_0 is the value function at the root.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from sortedcontainers import SortedList
@@ -32,10 +34,11 @@ PriorFunction = Callable[[Observations], FloatArray]
 class Ranks(Protocol):
     """The distances recorded so far, by depth: `DistanceRanks`, `RecentDistances` or your own."""
 
-    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
+    def rank_share(self, depth: int, distances: FloatArray, draws: FloatArray) -> FloatArray:
         """Return the share (n,), in [0, 1), of those recorded at `depth` that rank before each; NaN if too few are.
 
-        A distance is in the top θ share iff this is below θ. Those that tie with it rank before it.
+        A distance is in the top θ share iff this is below θ. Of those that tie with it, the share `draws` (n,) ranks
+        before it, a random number from [0, 1).
         """
 
 
@@ -82,8 +85,24 @@ class QuantileDepth(DepthRule):
         share = self.shares[view.depth + 1]
         if share >= 1.0 or share <= 0.0:
             return np.full(len(distances), share >= 1.0)
-        rank_share = self.ranks.rank_share(view.depth, distances)
+        rank_share = self.ranks.rank_share(view.depth, distances, view.draws)
         return np.asarray(rank_share < share)  # NaN, too few recorded, is below nothing
+
+
+class Threshold(NamedTuple):
+    """What distances must exceed to be in a top share; those that equal it are in by chance."""
+
+    distance: float
+    before: int = 0
+    """Distances on record that are larger …"""
+    ties: int = 0
+    """… and equal …"""
+    recorded: int = 0
+    """… and all of them."""
+
+    def rank_share(self, draws: FloatArray) -> FloatArray:
+        """Return the share (n,) that ranks before distances equal to this; see `Ranks`."""
+        return (self.before + draws * self.ties) / (self.recorded + 1)
 
 
 class DistanceRanks:
@@ -95,7 +114,7 @@ class DistanceRanks:
     >>> ranks = DistanceRanks(min_count=3)
     >>> for distance in (0.1, 0.2, 0.3):
     ...     ranks.add(1, distance)
-    >>> ranks.rank_share(1, np.array([0.25, 0.05]))  # of four, counting itself, one and three rank before
+    >>> ranks.rank_share(1, np.array([0.25, 0.05]), np.zeros(2))  # of four, counting itself, one and three rank before
     array([0.25, 0.75])
     """
 
@@ -118,33 +137,39 @@ class DistanceRanks:
         """Forget a distance that is on record."""
         self._sorted[depth].remove(distance)
 
-    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
-        """Return (n,) the share on record that is at least as large, each new one counted with them; see `Ranks`."""
-        recorded = self._sorted[depth]
-        count = len(recorded)
-        if count < self._min_count:
+    def rank_share(self, depth: int, distances: FloatArray, draws: FloatArray) -> FloatArray:
+        """Return (n,) the share on record that ranks before each new distance, counted with them; see `Ranks`."""
+        if len(self._sorted[depth]) < self._min_count:
             return np.full(len(distances), np.nan)
-        return np.array([count - recorded.bisect_left(distance) for distance in distances.tolist()]) / (count + 1)
+        each = [self._at(depth, distance) for distance in distances.tolist()]
+        return np.array([at.rank_share(draw) for at, draw in zip(each, draws, strict=True)])
 
-    def threshold(self, depth: int, share: float) -> float:
+    def _at(self, depth: int, distance: float) -> Threshold:
+        """Return a distance with its rank among those on record."""
+        recorded = self._sorted[depth]
+        count, end = len(recorded), recorded.bisect_right(distance)
+        return Threshold(distance, count - end, end - recorded.bisect_left(distance), count)
+
+    def threshold(self, depth: int, share: float) -> Threshold:
         """Return the distance that others must exceed to be in the top `share` (0 < share < 1) of those on record.
 
-        Exactly those have a `rank_share` below `share`. Infinite while too few are on record, −infinite if all are in.
+        Exactly those have a `rank_share` below `share`, and of those that equal it as many as chance lets in. Infinite
+        while too few are on record, −infinite if all are in.
 
         >>> ranks = DistanceRanks(min_count=3)
         >>> for distance in (0.1, 0.2, 0.3):
         ...     ranks.add(1, distance)
         >>> ranks.threshold(1, 0.5)
-        0.2
+        Threshold(distance=0.2, before=1, ties=1, recorded=3)
         """
         recorded = self._sorted[depth]
         count = len(recorded)
         if count < self._min_count:
-            return np.inf
+            return Threshold(np.inf)
         before = int(share * (count + 1)) + 1  # how many may rank before one that is in: at most this, rounding apart
         while before / (count + 1) >= share:
             before -= 1
-        return float(recorded[count - 1 - before]) if before < count else -np.inf
+        return self._at(depth, float(recorded[count - 1 - before])) if before < count else Threshold(-np.inf)
 
     def recorded(self) -> dict[int, FloatArray]:
         """Return all distances on record, ascending, by depth."""
@@ -160,21 +185,23 @@ class DistanceRanks:
 class RankThresholds:
     """Ranks as they are at one moment, reduced to what a rule asks for: whether a distance is in the top share.
 
-    A number for each depth instead of all distances on record: small enough to send to other processes every round.
+    A threshold for each depth instead of all distances on record: small enough to send to other processes every round.
 
     >>> ranks = RankThresholds()
-    >>> ranks.by_depth = {1: 0.2}
-    >>> ranks.rank_share(1, np.array([0.25, 0.05]))  # in the top share, or not
-    array([0., 1.])
+    >>> ranks.by_depth = {1: Threshold(0.2, before=1, ties=4, recorded=5)}
+    >>> ranks.rank_share(1, np.array([0.25, 0.05, 0.2]), np.full(3, 0.5))  # in the top share, not, by chance
+    array([0. , 1. , 0.5])
     """
 
     def __init__(self) -> None:
-        self.by_depth: Mapping[int, float] = {}
+        self.by_depth: Mapping[int, Threshold] = {}
         """What `DistanceRanks.threshold` returned for the share of the next depth."""
 
-    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
-        """Return (n,) 0 for distances in the top share, below every share that asks; 1 for others."""
-        return np.where(distances > self.by_depth[depth], 0.0, 1.0)
+    def rank_share(self, depth: int, distances: FloatArray, draws: FloatArray) -> FloatArray:
+        """Return (n,) 0 for distances in the top share, below every share that asks; 1 for others, but for ties."""
+        threshold = self.by_depth[depth]
+        equal = distances == threshold.distance
+        return np.where(equal, threshold.rank_share(draws), np.where(distances > threshold.distance, 0.0, 1.0))
 
 
 class RecentDistances:
@@ -183,7 +210,7 @@ class RecentDistances:
     >>> recent = RecentDistances(window=2, min_count=2)
     >>> for distance in (0.9, 0.1, 0.2):
     ...     recent.add(1, distance)
-    >>> recent.rank_share(1, np.array([0.15]))  # 0.9 is too old to rank before it
+    >>> recent.rank_share(1, np.array([0.15]), np.zeros(1))  # 0.9 is too old to rank before it
     array([0.33333333])
     """
 
@@ -206,6 +233,6 @@ class RecentDistances:
             if np.isfinite(level.distance):
                 self.add(level.depth, level.distance)
 
-    def rank_share(self, depth: int, distances: FloatArray) -> FloatArray:
+    def rank_share(self, depth: int, distances: FloatArray, draws: FloatArray) -> FloatArray:
         """Return the share (n,) that ranks before each, see `Ranks`; NaN until `min_count` distances are recorded."""
-        return self._ranks.rank_share(depth, distances)
+        return self._ranks.rank_share(depth, distances, draws)
