@@ -331,10 +331,11 @@ def draw_weights(module: nn.Module, seed: int, stream: str) -> None:
                     parameter.copy_(torch.from_numpy(rng.uniform(-bound, bound, tuple(parameter.shape))))
 
 
-MIN_ROWS = 8
+MIN_ROWS = 16
 """Of a pass in which actors value leaves. Matrix products of few rows are computed in another order, and round
-otherwise; from 4 rows on (AVX2, MKL and oneDNN) a row's values no longer depend on how many others there are, nor on
-which: then results do not depend on how environments are split over actors. `rounding_digest` tells."""
+otherwise; from 4 rows on with AVX2 (MKL and oneDNN), from 16 on with AVX-512, a row's values no longer depend on how
+many others there are, nor on which: then results do not depend on how environments are split over actors.
+`rounding_digest` tells."""
 
 
 class QFunction:

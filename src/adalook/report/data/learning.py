@@ -413,7 +413,7 @@ def memory_summary(record: JsonDict) -> JsonDict | None:
     beyond = np.array(samples["resident_mib"]) - np.array(samples["replay_mib"])
     late = minutes >= (minutes[0] + minutes[-1]) / 2.0
     slope = float(np.polyfit(minutes[late], beyond[late], 1)[0])
-    grown = slope * float(minutes[late][-1] - minutes[late][0])
+    grown = round(slope * float(minutes[late][-1] - minutes[late][0]), 6) + 0.0  # no -0.0, as machines round otherwise
     return {
         "resident_mib": samples["resident_mib"][-1],
         "replay_mib": samples["replay_mib"][-1],

@@ -11,10 +11,6 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray
 from adalook.simulators.base import Observations
-from adalook.simulators.randomness import RandomStream
-
-_TIES = 2**34
-"""Sets what breaks ties apart from all else that a tree draws."""
 
 ValueFunction = Callable[[Observations, int], FloatArray]
 """(observations (n, *observation_shape), depth) -> values (n,). Learners have a head for each depth."""
@@ -35,11 +31,6 @@ class LevelView:
     """(n,) what `DepthRule.reference` returned"""
     seeds: Sequence[int]
     """(n,) of the trees' own randomness"""
-
-    @property
-    def draws(self) -> FloatArray:
-        """(n,) a random number from [0, 1) of each tree and level, to break ties by."""
-        return np.array([RandomStream.for_tree(seed).at(_TIES + self.depth).draws().random() for seed in self.seeds])
 
     @property
     def leads(self) -> FloatArray:

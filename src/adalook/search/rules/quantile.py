@@ -26,6 +26,10 @@ from adalook.errors import ArgumentError, shown
 from adalook.search.result import SearchResult
 from adalook.search.rules.base import DepthRule, LevelView, ValueFunction
 from adalook.simulators.base import Observations
+from adalook.simulators.randomness import RandomStream
+
+_TIES = 2**34
+"""Sets what breaks ties apart from all else that a tree draws."""
 
 PriorFunction = Callable[[Observations], FloatArray]
 """Ṽ*: observations (n, *observation_shape) -> values (n,)"""
@@ -85,12 +89,17 @@ class QuantileDepth(DepthRule):
         share = self.shares[view.depth + 1]
         if share >= 1.0 or share <= 0.0:
             return np.full(len(distances), share >= 1.0)
-        rank_share = self.ranks.rank_share(view.depth, distances, view.draws)
+        rank_share = self.ranks.rank_share(view.depth, distances, tie_draws(view))
         return np.asarray(rank_share < share)  # NaN, too few recorded, is below nothing
 
 
+def tie_draws(view: LevelView) -> FloatArray:
+    """Return (n,) a random number from [0, 1) of each tree and level, to break ties by."""
+    return np.array([RandomStream.for_tree(seed).at(_TIES + view.depth).draws().random() for seed in view.seeds])
+
+
 class Threshold(NamedTuple):
-    """What distances must exceed to be in a top share; those that equal it are in by chance."""
+    """A distance that others must exceed to be in a top share; those that equal it are in by chance."""
 
     distance: float
     before: int = 0
