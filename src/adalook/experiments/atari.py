@@ -50,6 +50,8 @@ def baseline() -> Config:
         nodes_per_step=20.0,
         deepest_tree=3,
         learn_real_steps=False,
+        n_steps=1,
+        target_period_steps=500,
         learning_starts_steps=1_000,
         learning_rate=1e-4,
         update_period_steps=2,

@@ -50,7 +50,15 @@ QL_SETTINGS = {
     "beam_width",
 }
 """Settings that mean nothing to an agent with one depth: tuning QL-DQN does not make runs of DQN out of date."""
-LEARNING_SETTINGS = {"gradient_steps", "learning_rate", "n_steps", "value_scale", "prior", "leaf_trust"}
+LEARNING_SETTINGS = {
+    "gradient_steps",
+    "learning_rate",
+    "target_period_steps",
+    "n_steps",
+    "value_scale",
+    "prior",
+    "leaf_trust",
+}
 """Settings that mean nothing to a search alone, which neither learns nor asks a network."""
 
 
@@ -111,6 +119,8 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
+SLOW_TARGETS: JsonDict = {"n_steps": 1, "target_period_steps": 500}
+"""Atari's QL-DQN with targets that follow slowly and look one real step ahead: values stay near 0 for a whole run."""
 LEARNT_VALUES: JsonDict = {
     "prior": "network",
     "leaf_trust": 0.3,
@@ -118,6 +128,7 @@ LEARNT_VALUES: JsonDict = {
     "n_steps": 20,
     "gradient_steps": 4,
     "learning_rate": 1e-4,
+    "target_period_steps": 500,
 }
 """Values that twenty minutes suffice to learn, and that are believed in part."""
 DASHES = ((1.0, 1.0), (4.0, 1.5), (5.0, 1.2, 1.0, 1.2), (7.0, 1.5))
@@ -195,8 +206,9 @@ AGENTS = {
     "published-recipe": _ablation("one share, published optimizer and exploration", **PUBLISHED_RECIPE),
     "search-alone": _search_alone(300, evaluation_nodes=2_000_000),  # three episodes of five minutes
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
-    "part-trust": _ablation("leaves believed in part", leaf_trust=0.3),
-    "slow-rate": _ablation("learning rate 1e-4", learning_rate=1e-4),
+    "slow-targets": _ablation("slow targets", **SLOW_TARGETS),
+    "part-trust": _ablation("slow targets, leaves believed in part", **SLOW_TARGETS, leaf_trust=0.3),
+    "slow-rate": _ablation("slow targets, learning rate 1e-4", **SLOW_TARGETS, learning_rate=1e-4),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
     "values": _ablation("learnt values", **LEARNT_VALUES),
