@@ -119,7 +119,7 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 """A prior of its own, whose training is part of the budget: about a tenth of four minutes on MinAtar."""
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
-SLOW_TARGETS: JsonDict = {"n_steps": 1, "target_period_steps": 500}
+SLOW_TARGETS: JsonDict = {"n_steps": 1, "target_period_steps": 500, "learning_rate": 5e-4}
 """Atari's QL-DQN with targets that follow slowly and look one real step ahead: values stay near 0 for a whole run."""
 LEARNT_VALUES: JsonDict = {
     "prior": "network",
@@ -208,7 +208,7 @@ AGENTS = {
     "search-60": _search_alone(60),  # as many nodes as QL-DQN has when it learns
     "slow-targets": _ablation("slow targets", **SLOW_TARGETS),
     "part-trust": _ablation("slow targets, leaves believed in part", **SLOW_TARGETS, leaf_trust=0.3),
-    "slow-rate": _ablation("slow targets, learning rate 1e-4", **SLOW_TARGETS, learning_rate=1e-4),
+    "slow-rate": _ablation("slow targets, learning rate 1e-4", **SLOW_TARGETS | {"learning_rate": 1e-4}),
     "even": _ablation("the same budget everywhere", deepest_tree=1, stage_nodes=60),
     "network-prior": _ablation("distance from its own value", prior="network"),
     "values": _ablation("learnt values", **LEARNT_VALUES),
