@@ -153,10 +153,8 @@ def kept_reward(mdp: MDP) -> float | None:
 
     A model where the best can be kept for ever has a direction, and its value there is known.
     """
-    best = np.empty(mdp.num_states)
-    best_rewards(mdp.arrays, best)
-    top = float(best.max())
-    return top if _keeps(mdp.arrays, best, top) else None
+    top, kept = _kept_reward(mdp.arrays)
+    return top if kept else None
 
 
 def sweep_in_place(mdp: MDP, table: MoveTable, policy: IntArray, values: FloatArray, count: int) -> FloatArray:
@@ -306,8 +304,11 @@ def _has_absorbing_state(codes: IntArray) -> bool:
 
 
 @compiled
-def _keeps(model: ModelArrays, best: FloatArray, top: float) -> bool:
-    """Return whether some move with reward `top` leads only to states whose best reward (S,) is that, too."""
+def _kept_reward(model: ModelArrays) -> tuple[float, bool]:
+    """Return the largest reward, and whether some move that has it leads only to states whose best reward it is."""
+    best = np.empty(model.codes.shape[0])
+    best_rewards(model, best)
+    top = best.max()
     for s in range(index(len(best))):
         for a in range(index(model.codes.shape[1] if best[s] == top else 0)):
             code = model.codes[s, a]
@@ -321,8 +322,8 @@ def _keeps(model: ModelArrays, best: FloatArray, top: float) -> bool:
                 for k in range(index(model.indptr[row]), index(model.indptr[row + index(1)])):
                     kept = kept and best[index(model.indices[k])] == top
             if kept:
-                return True
-    return False
+                return top, True
+    return top, False
 
 
 @compiled

@@ -104,8 +104,8 @@ def suits(mdp: MDP) -> bool:
 def write_table(model: ModelArrays, table: MoveTable) -> None:
     """Write the rows of all moves; of shared ones, the reward alone."""
     num_states, num_actions = model.codes.shape
-    reward, successor, weight, _ = table
-    width = index(successor.shape[1])
+    reward, successor, weight, places = table
+    width = len(places) if len(places) > 0 else successor.shape[1]  # where it is known, the loops are unrolled
     for s in range(index(num_states)):
         for a in range(index(num_actions)):
             code, place = model.codes[s, a], s * index(num_actions) + a
@@ -114,16 +114,16 @@ def write_table(model: ModelArrays, table: MoveTable) -> None:
                 first = index(model.indptr[index(row_of(code))])
                 length = index(model.indptr[index(row_of(code)) + index(1)]) - first
                 for k in range(width):  # to the end, whatever the length, which no processor can foretell
-                    used = k < length
-                    entry = first + (k if used else index(0))
-                    successor[place, k] = model.indices[entry] if used else s
-                    weight[place, k] = model.discount * model.data[entry] if used else 0.0
+                    used = index(k) < length
+                    entry = first + (index(k) if used else index(0))
+                    successor[place, index(k)] = model.indices[entry] if used else s
+                    weight[place, index(k)] = model.discount * model.data[entry] if used else 0.0
             else:
                 certain = is_deterministic(code)
                 successor[place, index(0)] = code if certain else s
                 weight[place, index(0)] = model.discount if certain else 0.0
-                for k in range(index(1), width):
-                    successor[place, k], weight[place, k] = s, 0.0
+                for k in range(1, width):
+                    successor[place, index(k)], weight[place, index(k)] = s, 0.0
 
 
 @compiled
