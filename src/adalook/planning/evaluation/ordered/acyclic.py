@@ -272,12 +272,12 @@ def _all_reached(model: ModelArrays, arrivals: IntArray) -> bool:
     for stop in ((start + last) // 2, last):
         for k in range(index(start), index(stop)):
             arrivals[index(model.indices[k])] += 1
-        start = stop
-        left = 0
+        start, reached = stop, True
         for s in range(num_states):
-            if arrivals[s] <= num_actions:
-                left += arrivals[s] <= _moves_that_may_stay(model, s)
-        if left == 0:
+            if arrivals[s] <= num_actions and arrivals[s] <= _moves_that_may_stay(model, s):
+                reached = False
+                break
+        if reached:
             return True
     return False
 
