@@ -230,3 +230,30 @@ def test_returns_eight_times_as_large_are_learnt_alike_in_a_scale_of_eight(doubl
         assert larger.loss == loss.loss
         assert larger.mean_value == 8 * loss.mean_value
     assert all((a == b).all() for a, b in zip(plain.network.parameters(), scaled.network.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.5, 1.0])
+def test_a_reset_keeps_part_of_the_trunk_and_nothing_of_the_heads(keep: float) -> None:
+    learn = learner(network(), reset_keep=keep, optimizer="adam")
+    learn.update([batch([1, 2, 3] * 4)])
+    before = learn.network.weights()
+    learn.reset(seed=5, step=100)
+    after, target = learn.network.weights(), learn.target.weights()
+    fresh = network(seed=0)
+    fresh.reset(seed=5, step=100, keep=0.0)
+    for name, weights in fresh.weights().items():
+        kept = keep * before[name] if name.startswith("trunk") else 0.0
+        expected = kept + (1.0 - keep) * weights if name.startswith("trunk") else weights
+        np.testing.assert_allclose(after[name], expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(target[name], after[name])
+    assert not learn.state()["optimizer"]
+
+
+def test_no_two_resets_draw_the_same() -> None:
+    one, other, again = network(), network(), network()
+    one.reset(seed=5, step=100, keep=0.5)
+    other.reset(seed=5, step=200, keep=0.5)
+    again.reset(seed=5, step=100, keep=0.5)
+    for name, weights in one.weights().items():
+        assert (weights != other.weights()[name]).any()
+        np.testing.assert_array_equal(weights, again.weights()[name])

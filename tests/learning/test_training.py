@@ -129,6 +129,15 @@ def test_updates_begin_after_the_start_and_targets_are_copied_on_time() -> None:
         assert copied == (step == 25)
 
 
+def test_the_network_begins_anew_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = DQN(BREAKOUT, small_config(reset_period_steps=150, target_period_steps=60), depth=0, seed=7)
+    learner, resets = agent.trainer.learner, []
+    monkeypatch.setattr(learner, "reset", lambda seed, step: resets.append((seed, step)))
+    updates = sum(len(each.updates) for each, _ in zip(agent.rounds(), range(113), strict=False))
+    assert resets == [(7, 150), (7, 300), (7, 450)]
+    assert updates == 113 * 4 - 100, "no update is lost to them"
+
+
 def test_threads_take_short_turns_while_acting_and_learning_overlap() -> None:
     before = sys.getswitchinterval()
     first, second = short_switch_interval(), short_switch_interval()

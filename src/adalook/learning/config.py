@@ -267,6 +267,23 @@ class Config:
     target_period_steps: Annotated[
         int, integer(min=1), "Agent steps between copies of the network into the target network."
     ] = 1_000
+    reset_period_steps: Annotated[
+        int,
+        integer(min=0),
+        "Agent steps from one reset to the next: heads begin anew, the trunk goes part of the way, and the replay "
+        "memory teaches them again what they knew. 0: never.",
+    ] = 0
+    reset_keep: Annotated[
+        float,
+        fraction,
+        "What a reset keeps of the trunk: its weights become reset_keep · w + (1 - reset_keep) · fresh.",
+    ] = 0.5
+    random_shift: Annotated[
+        int,
+        integer(min=0, max=20),
+        "Pixels, at most, by which pictures are shifted up or down and sideways each time they are learnt from, so "
+        "that few of them teach as many would (4 in DrQ). 0: not at all.",
+    ] = 0
     n_steps: Annotated[
         int,
         integer(min=1, max=DEEPEST),

@@ -63,6 +63,16 @@ class Learner:
         """Copy the network into the target network: Q⁻ ← Q."""
         self.target.load_state_dict(self.network.state_dict())
 
+    def reset(self, seed: int, step: int) -> None:
+        """Begin anew in part: heads from fresh weights, the trunk halfway there, the optimizer without its moments.
+
+        A network that has learnt much from little grows stiff; what it knew is in the replay memory, and is learnt
+        again within a few updates (Nikishin et al. 2022; how much is kept, D'Oro et al. 2023).
+        """
+        self.network.reset(seed, step, self._config.reset_keep)
+        self.optimizer.state.clear()
+        self.copy_to_target()
+
     def update(self, batches: Iterable[Batch]) -> list[Update]:
         """Make one step of gradient descent for each batch; batches are drawn when they are needed.
 

@@ -265,6 +265,22 @@ class QNetwork(nn.Module):
         for name, head in self.heads.items():
             draw_weights(head, seed, f"head {name}")
 
+    def reset(self, seed: int, step: int, keep: float) -> None:
+        """Draw the heads anew, and move the trunk's weights w to keep·w + (1 − keep)·fresh ones.
+
+        Args:
+            seed: of the weights.
+            step: the agent step at which this happens, so that no two resets draw the same.
+            keep: what is kept of the trunk; 1: all of it.
+        """
+        before = [parameter.detach().clone() for parameter in self.trunk.parameters()]
+        draw_weights(self.trunk, seed, f"trunk, reset at {step}")
+        with torch.no_grad():
+            for parameter, kept in zip(self.trunk.parameters(), before, strict=True):
+                parameter.lerp_(kept, keep)
+        for name, head in self.heads.items():
+            draw_weights(head, seed, f"head {name}, reset at {step}")
+
     def forward(self, observations: Tensor, depth: int) -> Tensor:
         """Return Q_depth of every row: (n, *shape) -> (n, A)."""
         return self._scaled(self.heads[self.names[depth]](self.trunk(observations)))

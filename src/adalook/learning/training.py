@@ -22,7 +22,7 @@ from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import index
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from adalook.learning.config import Config
 from adalook.learning.learner import Learner, Update
 from adalook.learning.networks import QNetwork
 from adalook.learning.replay.buffer import Batch, Experience, Replay
+from adalook.learning.replay.shifts import shifted
 from adalook.simulators.base import Simulator, Transition
 
 STREAMS = ("exploration", "search", "sampling")
@@ -53,6 +54,16 @@ class Episode:
     steps: int
     stalled: bool = False
     """Whether it was cut off since nothing happened any more (`Config.stall_steps`)."""
+
+
+class Stretch(NamedTuple):
+    """Updates with one target network, and what follows them."""
+
+    updates: int
+    renews_target: bool = False
+    """Whether the target network becomes a copy of the one that learns."""
+    reset_at: int | None = None
+    """The agent step at which the network begins anew in part, if it does; its target with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +116,7 @@ class Trainer:
         learner.network.load_state_dict(network.state_dict())
         learner.copy_to_target()
         self.learner, self.replay = learner, replay
+        self._seed = seed
         self._returns = NStepReturns(config.num_envs, config.n_steps, config.discount, head=min(network.names))
         self.step, self.seconds = 0, 0.0
         self._updates = 0  # since this trainer was made: what staleness is counted in
@@ -169,32 +181,37 @@ class Trainer:
 
     def _learn(self, before: int, after: int) -> list[Update]:
         """Make the updates that fall due between two steps. Nobody stores meanwhile."""
-        first, *others = self._due(before, after)
-        updates = self.learner.update(self._batches(first))
-        for count in others:
-            self.learner.copy_to_target()
-            updates += self.learner.update(self._batches(count))
+        updates: list[Update] = []
+        for stretch in self._due(before, after):
+            updates += self.learner.update(self._batches(stretch.updates))
+            if stretch.reset_at is not None:
+                self.learner.reset(self._seed, stretch.reset_at)
+            elif stretch.renews_target:
+                self.learner.copy_to_target()
         return updates
 
-    def _due(self, before: int, after: int) -> list[int]:
-        """Return how many updates there are to make, in stretches between which the target network is renewed.
+    def _due(self, before: int, after: int) -> list[Stretch]:
+        """Return the updates to make, in stretches after which the target network is renewed or all begins anew.
 
         Learning starts once the buffer fills a batch.
         """
-        config = self.config
-        stretches = [0]
+        config, stretches, updates = self.config, [], 0
         for step in range(before + 1, after + 1):
             if step <= config.learning_starts_steps or len(self.replay) < config.batch_transitions:
                 continue
             if step % config.update_period_steps == 0:
-                stretches[-1] += config.gradient_steps
-            if step % config.target_period_steps == 0:
-                stretches.append(0)
-        return stretches
+                updates += config.gradient_steps
+            resets = config.reset_period_steps > 0 and step % config.reset_period_steps == 0
+            if resets or step % config.target_period_steps == 0:
+                stretches.append(Stretch(updates, True, step if resets else None))
+                updates = 0
+        return [*stretches, Stretch(updates)]
 
     def _batches(self, count: int) -> Iterator[Batch]:
+        sampling, shift = self._rngs["sampling"], self.config.random_shift
         for _ in range(count):
-            yield self.replay.sample(self._rngs["sampling"], self.config.batch_transitions)
+            batch = self.replay.sample(sampling, self.config.batch_transitions)
+            yield shifted(batch, shift, sampling) if shift else batch
 
     def _check_between_rounds(self) -> None:
         if not self._between_rounds:

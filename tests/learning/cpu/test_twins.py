@@ -128,6 +128,20 @@ def test_updates_are_those_of_plain_pytorch(accelerate: str, changes: dict[str, 
     twin.close()
 
 
+@pytest.mark.parametrize("trunk", ["minatar", "nature", "compact"])
+def test_twins_begin_anew_as_plain_pytorch_does(trunk: str) -> None:
+    rng = np.random.default_rng(2)
+    plain, twin = learner("none", trunk), learner("all", trunk)
+    for step in range(3):
+        data = batch(rng, [1, 2, 3] * 8, trunk)
+        (expected,), (got,) = plain.update([data]), twin.update([data])
+        assert got.loss == pytest.approx(expected.loss, rel=1e-4)
+        for each in (plain, twin):
+            each.reset(seed=4, step=step)
+    for (name, weight), other in zip(plain.network.named_parameters(), twin.network.parameters(), strict=True):
+        torch.testing.assert_close(other, weight, atol=2e-5, rtol=1e-3, msg=name)
+
+
 def test_rmsprop_is_pytorchs_and_leaves_weights_without_gradient_alone() -> None:
     nets = [network(), network()]
     settings = {"lr": 0.01, "alpha": 0.95, "eps": 0.01, "centered": True}

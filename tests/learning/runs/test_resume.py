@@ -70,6 +70,7 @@ def train(
         ("qldqn", {"train_shallow_heads": True, "leaf_correction": True, "search_shape": "beam", "beam_width": 4}),
         ("qldqn", {"search_shape": "rollouts", "leaf_correction": True, "learn_tree_steps": 3}),
         ("qldqn", {"prior": "train", "optimizer": "adam", "head_balance": 0.5}),
+        ("dqn0", {"reset_period_steps": 250, "random_shift": 1}),
     ],
 )
 def test_a_resumed_run_equals_one_that_was_never_interrupted(tmp_path: Path, kind: str, changes: Any) -> None:

@@ -164,6 +164,11 @@ def _ablation(title: str, **settings: Any) -> AgentSpec:
     )
 
 
+def _plain_dqn(title: str, dashes: tuple[float, ...], **settings: Any) -> AgentSpec:
+    """Return DQN, as the paper compares with, with something changed."""
+    return AgentSpec(f"DQN, {title}", LineStyle("#8a8a8a", dashes), 0, settings, by_default=False)
+
+
 def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
     """Return a search without a network, of so many simulated steps a decision."""
     return AgentSpec(
@@ -220,6 +225,8 @@ AGENTS = {
     "no-real-steps": _ablation("without real steps", learn_real_steps=False),
     "clipped": _ablation("clipped rewards, lives for free", reward_scale="clip", life_loss_penalty=0.0),
     "skip4": _ablation("four frames a step", frame_skip=4),
+    "resets": _ablation("resets", reset_period_steps=4_000),
+    "shifts": _ablation("random shifts", random_shift=4),
     "depth0-ours": AgentSpec(
         "DQN, frames and rewards of QL-DQN",
         LineStyle("#8a8a8a", (3.0, 1.0)),
@@ -227,6 +234,8 @@ AGENTS = {
         {"frame_skip": 8, "reward_scale": "log", "life_loss_penalty": 1.0},
         by_default=False,
     ),
+    "depth0-resets": _plain_dqn("resets", (5.0, 1.5, 1.0, 1.5), reset_period_steps=40_000),
+    "depth0-shifts": _plain_dqn("random shifts", (1.0, 1.0), random_shift=4),
 }
 """Every agent that the learning experiments know."""
 

@@ -37,6 +37,7 @@ from adalook.learning.evaluation import Evaluation, Watcher, evaluate
 from adalook.learning.networks import MIN_ROWS, QFunction, QNetwork, TableTrunk, build_network, find_device
 from adalook.learning.presets import config_for
 from adalook.learning.replay.buffer import Replay
+from adalook.learning.replay.shifts import check_shift
 from adalook.learning.runs.directory import (
     CONFIG_FILE,
     CONFIG_FORMAT,
@@ -94,6 +95,7 @@ class Agent(ABC):
             )
         self.sim = _simulator(env, self.config, looks_ahead=max(self.heads) > 0)
         _check_network_fits(self.config, self.sim)
+        check_shift(self.config.random_shift, self.sim.observation_shape)
         self.device = find_device(self.config.device)
         self.network = self._new_network()
         self.q_function = QFunction(self.network, self.device)
