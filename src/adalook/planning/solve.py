@@ -3,7 +3,8 @@
     evaluate π  ->  back up every state once  ->  let the method look ahead and improve
 
 It stops when the certificate reaches the tolerance. When the evaluator says that nothing more can be gained in float64
-before that, the loop goes on in double-doubles (`precision.refinement`), until nothing can be told from rounding there.
+before that, values relative to a constant may suffice (`precision.relative`); otherwise the loop goes on in
+double-doubles (`precision.refinement`), until nothing can be told from rounding there.
 Methods of uniform depth cannot come back to a policy (see `lookahead.levels`). Depths that differ between neighbours
 can: a deep state may count on a step that its shallow neighbour does not take. When a policy comes back, or nothing
 changes although some action can be improved, the loop falls back on one-step improvement, which always ends.
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from adalook.planning.checkpoint import Saved
     from adalook.planning.objectives.finite_horizon import FiniteHorizonSolution
     from adalook.planning.precision.refinement import RefinedPass, Refinement
+    from adalook.planning.precision.relative import RelativePass
 
 IntOrFloatArray = TypeVar("IntOrFloatArray", bound=np.ndarray[Any, Any])
 IterationOrSolution = TypeVar("IterationOrSolution", Iteration, Solution)
@@ -297,6 +299,8 @@ class _Loop:
         self.fallback = False
         self.certificate_seconds = 0.0
         self.evaluation_seconds = 0.0
+        self.relative: RelativePass | None = None
+        """What has certified the policy where absolute values could not; the last pass."""
         self.refinement: Refinement | None = None
         self.refined: RefinedPass | None = None
         """The refined pass with the least certified loss."""
@@ -309,6 +313,8 @@ class _Loop:
 
     def run_pass(self) -> Iteration:
         """Evaluate, back up, improve, and decide whether that was enough."""
+        if self.relative is not None:
+            return self._run_relative_pass(self.relative)
         if self.refinement is not None:
             return self._run_refined_pass(self.refinement)
         mdp, policy = self.mdp, self.policy
@@ -346,13 +352,31 @@ class _Loop:
         return self.best
 
     def _refine(self) -> None:
-        """Go on in double-doubles; a first pass that confirms the policy is part of the certificate."""
-        from adalook.planning.precision.refinement import Refinement
+        """Go on with values relative to a constant where these certify the policy, otherwise in double-doubles.
 
-        began = perf_counter()
-        self.refinement = Refinement(self.mdp, self.candidate.policy, self.candidate.values)
-        self.unrecorded = self._refined_pass(self.refinement)
+        A first pass that confirms the policy is part of the certificate.
+        """
+        from adalook.planning.precision.refinement import Refinement
+        from adalook.planning.precision.relative import relative_values
+
+        began, best = perf_counter(), self.candidate
+        self.relative = None if best.greedy else relative_values(self.mdp, best.policy, best.values, self.tolerance)
+        if self.relative is None:
+            self.refinement = Refinement(self.mdp, best.policy, best.values)
+            self.unrecorded = self._refined_pass(self.refinement)
         self.certificate_seconds += perf_counter() - began
+
+    def _run_relative_pass(self, relative: RelativePass) -> Iteration:
+        """Record the pass that has certified the policy by relative values."""
+        from adalook.planning.precision.relative import LAST_SWEEPS
+        from adalook.planning.precision.relative import NAME as RELATIVE
+
+        policy, certificate = self.candidate.policy, relative.certificate
+        self.best, self.certificate = Candidate(relative.values, relative.residual, policy, greedy=False), certificate
+        self.done, n = Status.CONVERGED, self.mdp.num_states
+        values = relative.values + 0.5 * (certificate.low + certificate.high)
+        evaluation = PolicyEvaluation(values, policy, RELATIVE, LAST_SWEEPS * n, exact=True)
+        return self._record(evaluation, policy, "one step", Searched.of(1, n), 0, certificate.policy_loss)
 
     def _refined_pass(self, refinement: Refinement) -> RefinedPass:
         """Evaluate and improve once in double-doubles, and decide whether that was enough."""

@@ -105,7 +105,9 @@ HOPELESS, HOPELESS_LARGE = 170.0, 500.0
 """Iteration in place that is predicted to take the work of so many more backups gives way to sweeps, if untried: the
 second on large models, where news takes longer to come across."""
 SMALL_PART = 0.15
-"""Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction."""
+"""Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction …"""
+UNSETTLED = 6
+"""… and more than a share 1/UNSETTLED of the actions change: with fewer, the loss is about to fall."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -1012,16 +1014,15 @@ class Contest:
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
-        if current == IN_PLACE and self._is_hopeless:
+        if current == IN_PLACE and self._is_hopeless(unsettled):
             self._give_up_iteration_in_place()
             return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
 
-    @property
-    def _is_hopeless(self) -> bool:
-        """Whether iteration in place, which is at work, gets on so badly that others are tried."""
+    def _is_hopeless(self, unsettled: int) -> bool:
+        """Return whether iteration in place, which is at work, gets on so badly that others are tried."""
         limit = self.most_left * self._costs.backup
-        mixes = self._loss > SMALL_PART * self._first_loss
+        mixes = self._loss > SMALL_PART * self._first_loss and UNSETTLED * unsettled > self._num_states
         may_mix = self.local and self.kept_reward is None and not self._swept
         return may_mix and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
