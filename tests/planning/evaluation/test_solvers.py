@@ -306,6 +306,40 @@ def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
         assert not contest.comparison_due(0), "what was given up is not asked again soon"
 
 
+@pytest.mark.parametrize(
+    ("unsettled", "on_its_way", "winner"),
+    [(5_000, False, "sweeps"), (1_000, False, "in place"), (5_000, True, "in place")],
+)
+def test_iteration_in_place_goes_on_where_few_actions_change_or_news_is_on_its_way(unsettled, on_its_way, winner):
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 10.0 * cost)
+    contest.on_its_way = on_its_way
+    contest.judge(outcome(2.0 * contest._loss))
+    assert contest.choose(unsettled)[0] == winner
+
+
+def test_where_neither_gets_anywhere_both_have_their_turns():
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    loss = contest._loss
+
+    def plays(name, work):
+        contest.paid(name, work * cost)
+        contest.judge(outcome(2.0 * loss))
+        return contest.choose(5_000)
+
+    assert contest.first(in_place=True)[0] == "in place"
+    assert plays("in place", 80.0)[0] == "sweeps", "untried, for once"
+    assert plays("sweeps", 150.0)[0] == "sweeps", "it has not cost twice as much yet"
+    name, reason = plays("sweeps", 50.0)
+    assert name == "in place"
+    assert reason == "sweeps got nowhere, it is the turn of iteration in place"
+    assert plays("in place", 300.0)[0] == "in place"
+    assert plays("in place", 100.0)[0] == "sweeps"
+
+
 @pytest.mark.parametrize(("part", "winner"), [(0.1, "in place"), (0.2, "sweeps")])
 def test_iteration_in_place_that_came_down_to_a_small_part_is_not_given_up(part, winner):
     contest, cost = contest_on_a_grid()

@@ -108,6 +108,10 @@ SMALL_PART = 0.15
 """Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction …"""
 UNSETTLED = 6
 """… and more than a share 1/UNSETTLED of the actions change: with fewer, the loss is about to fall."""
+TURN, FIRST_TURN, NOWHERE = 2.0, 50.0, 5.0
+"""While neither of iteration in place and sweeps seems to get anywhere each has its turn until it has cost so many
+times what the other one has, so many backups at first: news that is on its way does not show in the loss until it
+arrives. To get nowhere is to be predicted to take so many times what all have cost so far."""
 SWITCH_FACTOR = 1.5
 """A solver gives way to one that is predicted to be so much faster."""
 LU_MAX_ENTRIES = 1e8
@@ -627,6 +631,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         self._rounds += result.rounds - 1
         self._unsettled = result.unsettled
         contest.paid(IN_PLACE, result.backups * costs.backup + result.swept * costs.state)
+        contest.on_its_way = last is None and result.on_its_way
         contest.worth_keeping = last is not None or result.on_its_way
         return PolicyEvaluation(
             result.values,
@@ -869,6 +874,8 @@ class Contest:
         """Nanoseconds that all of them have cost."""
         self.left = dict.fromkeys((IN_PLACE, SWEEPS, DIRECT), math.inf)
         """Predicted nanoseconds until the end."""
+        self._spent = dict.fromkeys(self.left, 0.0)
+        """Nanoseconds that each has cost."""
         self.direct = 0.0
         """Predicted nanoseconds of a factorisation."""
         self._passes = 0
@@ -888,6 +895,8 @@ class Contest:
         self._compare_at = (LOCAL_COMPARISON if self.local else FIRST_COMPARISON) * costs.backup
         self.worth_keeping = True
         """Whether the values of the solver at work are any better than those to begin with."""
+        self.on_its_way = False
+        """Whether the first pass in place has come far, though the loss does not show it yet."""
         self.begins_anew = False
         """Whether the solver just chosen begins from the start, as what was at work came to nothing."""
         self._pace: dict[str, float] = {}
@@ -903,6 +912,7 @@ class Contest:
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
         self.total += cost
+        self._spent[name] += cost
         self._paid = cost
         self._passes += name == DIRECT
         self._swept |= name == SWEEPS
@@ -1014,15 +1024,27 @@ class Contest:
         if SWITCH_FACTOR * then < now and (lost or self.total >= FAIR_SHARE * then):
             self.current = rival
             return rival, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[rival]} {_seconds(then)}"
+        if now >= NOWHERE * self.total and self._turn_is_over:
+            self.current = SWEEPS if current == IN_PLACE else IN_PLACE
+            return self.current, f"{NAMES[current]} got nowhere, it is the turn of {NAMES[self.current]}"
         if current == IN_PLACE and self._is_hopeless(unsettled):
             self._give_up_iteration_in_place()
             return self.current, f"{NAMES[current]} would take {_seconds(now)} more, {NAMES[self.current]} are tried"
         return current, f"predicted to be the fastest: {_seconds(now)} more"
 
+    @property
+    def _turn_is_over(self) -> bool:
+        """Whether iteration in place, or sweeps, have cost far more than the other, which applies as well."""
+        if self.current == DIRECT or not (self._swept and self._comparable):
+            return False
+        other = self._spent[SWEEPS if self.current == IN_PLACE else IN_PLACE]
+        return self._spent[self.current] > TURN * max(other, FIRST_TURN * self._costs.backup)
+
     def _is_hopeless(self, unsettled: int) -> bool:
         """Return whether iteration in place, which is at work, gets on so badly that others are tried."""
         limit = self.most_left * self._costs.backup
         mixes = self._loss > SMALL_PART * self._first_loss and UNSETTLED * unsettled > self._num_states
+        mixes = mixes and not self.on_its_way
         may_mix = self.local and self.kept_reward is None and not self._swept
         return may_mix and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
