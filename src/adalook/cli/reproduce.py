@@ -37,7 +37,7 @@ class ReproduceCommand:
     agents: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[AGENT …]")] = ()
     """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3, and
     the ablations recipe1, recipe2, recipe3, one-share, published-optimizer, published-recipe, one-head, search-alone,
-    search-60, slow-targets, part-trust, slow-rate, even, network-prior, values, guided, taken-action, tree-steps,
+    search-60, fast-targets, part-trust, slow-rate, even, network-prior, values, guided, taken-action, tree-steps,
     no-real-steps, corrected, beam, clipped, skip4, resets, shifts, depth0-ours, depth0-resets and depth0-shifts."""
     seconds: Annotated[float | None, optional(float, "SECONDS")] = None
     """Learning: processor time for each run; without it 240 on MinAtar, 1200 on Atari."""

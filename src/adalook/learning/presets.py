@@ -76,13 +76,12 @@ def atari_fast() -> Config:
         nodes_per_step=60.0,
         deepest_tree=8,
         learn_real_steps=True,
-        n_steps=20,
         buffer_transitions=100_000,
         learning_starts_steps=200,
         gradient_steps=2,
-        target_period_steps=50,  # values grow by what a copy sees: with 20 copies in a run they would hardly leave 0
+        target_period_steps=500,
         optimizer="adam",
-        learning_rate=2e-4,  # at 5e-4 values foresee less of what they were not trained on
+        learning_rate=5e-4,  # minutes are some 10,000 decisions: at 1e-4 the network hardly learns
         optimizer_epsilon=1.5e-4,
         second_moment_decay=0.999,
         double=True,
