@@ -1035,7 +1035,7 @@ class Contest:
     @property
     def _turn_is_over(self) -> bool:
         """Whether iteration in place, or sweeps, have cost far more than the other, which applies as well."""
-        if self.current == DIRECT or not (self._swept and self._comparable):
+        if self.current == DIRECT or not self._comparable:
             return False
         other = self._spent[SWEEPS if self.current == IN_PLACE else IN_PLACE]
         return self._spent[self.current] > TURN * max(other, FIRST_TURN * self._costs.backup)
