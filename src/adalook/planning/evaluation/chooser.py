@@ -1043,8 +1043,8 @@ class Contest:
     def _is_hopeless(self, unsettled: int) -> bool:
         """Return whether iteration in place, which is at work, gets on so badly that others are tried."""
         limit = self.most_left * self._costs.backup
-        mixes = self._loss > SMALL_PART * self._first_loss and UNSETTLED * unsettled > self._num_states
-        mixes = mixes and not self.on_its_way
+        unsettled_yet = UNSETTLED * unsettled > self._num_states and not self.on_its_way
+        mixes = unsettled_yet and self._loss > SMALL_PART * self._first_loss
         may_mix = self.local and self.kept_reward is None and not self._swept
         return may_mix and self.remaining >= limit and (mixes or self.left[DIRECT] < limit)
 
