@@ -106,7 +106,7 @@ HOPELESS, HOPELESS_LARGE = 170.0, 500.0
 second on large models, where news takes longer to come across."""
 SMALL_PART = 0.15
 """Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction …"""
-UNSETTLED = 6
+UNSETTLED = 4
 """… and more than a share 1/UNSETTLED of the actions change: with fewer, the loss is about to fall."""
 TURN, FIRST_TURN, NOWHERE = 2.0, 50.0, 5.0
 """While neither of iteration in place and sweeps seems to get anywhere each has its turn until it has cost so many
