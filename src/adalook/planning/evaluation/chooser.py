@@ -108,7 +108,7 @@ SMALL_PART = 0.15
 """Sweeps take over only where more than this part of any policy's loss is left: with less, a model has a direction …"""
 UNSETTLED = 4
 """… and more than a share 1/UNSETTLED of the actions change: with fewer, the loss is about to fall."""
-TURN, FIRST_TURN, NOWHERE = 2.0, 50.0, 5.0
+TURN, FIRST_TURN, NOWHERE = 2.0, 50.0, 10.0
 """While neither of iteration in place and sweeps seems to get anywhere each has its turn until it has cost so many
 times what the other one has, so many backups at first: news that is on its way does not show in the loss until it
 arrives. To get nowhere is to be predicted to take so many times what all have cost so far."""
