@@ -64,7 +64,7 @@ class Learner:
         self.target.load_state_dict(self.network.state_dict())
 
     def reset(self, seed: int, step: int) -> None:
-        """Begin anew in part: heads from fresh weights, the trunk halfway there, the optimizer without its moments.
+        """Begin anew in part: heads from fresh weights, the trunk part of the way, the optimizer without its moments.
 
         A network that has learnt much from little grows stiff; what it knew is in the replay memory, and is learnt
         again within a few updates (Nikishin et al. 2022; how much is kept, D'Oro et al. 2023).

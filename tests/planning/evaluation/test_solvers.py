@@ -237,6 +237,14 @@ def contest_on_a_grid():
     return contest, Costs(mdp).backup
 
 
+def contest_begun_in_place():
+    contest, cost = contest_on_a_grid()
+    contest.direct = 1e9 * cost
+    contest.first(in_place=True)
+    contest.paid("in place", 10.0 * cost)
+    return contest, cost
+
+
 def test_what_falls_behind_gives_way():
     """In place is dropped when its measured rate says that factorisations end sooner, and taken up again likewise."""
     contest, cost = contest_on_a_grid()
@@ -291,10 +299,7 @@ def test_sweeps_that_are_clearly_faster_take_over_from_iteration_in_place(jacobi
 )
 def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
     """By how far the loss fell, at first from that of any policy; sweeps begin anew unless values are worth keeping."""
-    contest, cost = contest_on_a_grid()
-    contest.direct = 1e9 * cost
-    contest.first(in_place=True)
-    contest.paid("in place", 10.0 * cost)
+    contest, cost = contest_begun_in_place()
     contest.worth_keeping = kept
     contest.judge(outcome(loss * contest._loss / 200.0))
     name, reason = contest.choose(5_000)
@@ -311,10 +316,7 @@ def test_iteration_in_place_that_hardly_gets_on_gives_way(loss, kept, winner):
     [(5_000, False, "sweeps"), (1_000, False, "in place"), (5_000, True, "in place")],
 )
 def test_iteration_in_place_goes_on_where_few_actions_change_or_news_is_on_its_way(unsettled, on_its_way, winner):
-    contest, cost = contest_on_a_grid()
-    contest.direct = 1e9 * cost
-    contest.first(in_place=True)
-    contest.paid("in place", 10.0 * cost)
+    contest, _ = contest_begun_in_place()
     contest.on_its_way = on_its_way
     contest.judge(outcome(2.0 * contest._loss))
     assert contest.choose(unsettled)[0] == winner

@@ -120,7 +120,7 @@ PRIOR: JsonDict = {"prior": "train", "prior_steps": 10_000}
 PAPER: JsonDict = {"nodes_per_step": 0.0, "depth_shares": (0.3, 0.1), "shared_head": False, "learn_every_action": False}
 """Shares as they are given, a head for each depth, and learning from the action taken alone."""
 FAST_TARGETS: JsonDict = {"n_steps": 20, "target_period_steps": 50, "learning_rate": 2e-4}
-"""Atari's QL-DQN with targets that follow fast and look 20 real steps ahead, so that values leave 0 within minutes."""
+"""Atari's QL-DQN with targets that follow fast and look 20 real steps ahead."""
 LEARNT_VALUES: JsonDict = {
     "prior": "network",
     "leaf_trust": 0.3,
