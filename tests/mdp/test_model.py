@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adalook as al
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import INT32_MAX, index_type
 from tests.exact import dense, random_mdp
 
@@ -182,3 +183,17 @@ def test_mmap_is_true_or_false(tmp_path):
 def test_a_table_in_the_wrong_place_is_told_where_it_belongs(given, missing):
     with pytest.raises(al.errors.ModelError, match=rf"needs {missing}.*from_table"):
         al.MDP(*given)
+
+
+def test_what_is_asked_of_a_model_is_found_out_once_and_anew_for_other_rewards():
+    asked = []
+
+    @kept_with_model
+    def best_reward(mdp: al.MDP) -> float:
+        asked.append(mdp)
+        return float(mdp.rewards.max())
+
+    mdp = al.MDP([[0.0, 1.0], [1.0, 0.0]], [[0, 1], [1, 0]], 0.9)
+    assert best_reward(mdp) == best_reward(mdp) == 1.0
+    assert asked == [mdp]
+    assert best_reward(mdp._with_rewards(mdp.rewards - 2.0, 2.0)) == -1.0

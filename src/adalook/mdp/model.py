@@ -12,9 +12,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 TransitionFunction: TypeAlias = Callable[[IntArray], tuple[Any, ...]]
 """fn(states) -> (rewards, next states) or (rewards, successors, probabilities): see `MDP.from_function`."""
+
+
+Fact = TypeVar("Fact")
 
 
 class MDP:
@@ -84,6 +87,8 @@ class MDP:
     names: Names
     mapped: Path | None
     """The file that the arrays lie in, if they are not in memory."""
+    facts: dict[Callable[..., Any], Any]
+    """Answers that `kept_with_model` keeps."""
 
     def __init__(
         self,
@@ -131,6 +136,7 @@ class MDP:
         parts |= {"layout": layout, "names": names, "mapped": mapped}
         for name, part in parts.items():
             object.__setattr__(self, name, part)
+        self.__dict__["facts"] = {}
         if layout is not None and not isinstance(layout, Layout):
             raise ModelError("layout is wrong", expected="an al.Layout", got=type(layout).__name__)
         if layout is not None and layout.num_states != self.num_states:
@@ -175,7 +181,7 @@ class MDP:
         object.__setattr__(other, "rewards", rewards)
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("arrays", None)
-        other.__dict__["largest_reward"] = largest_reward
+        other.__dict__.update(largest_reward=largest_reward, facts={})
         rewards.flags.writeable = False
         return other
 
@@ -299,12 +305,12 @@ class MDP:
 
         return simulate(self, policy, steps, start=start, episodes=episodes, seed=seed)
 
-    @property
+    @cached_property
     def num_states(self) -> int:
         """Number of states S."""
         return len(self.rewards)
 
-    @property
+    @cached_property
     def num_actions(self) -> int:
         """Number of actions A."""
         return int(self.rewards.shape[1])
@@ -429,6 +435,31 @@ class MDP:
     def __repr__(self) -> str:
         kind = "deterministic" if self.deterministic else f"{self.rows.num_rows} distinct stochastic rows"
         return f"MDP({self.num_states} states, {self.num_actions} actions, discount {self.discount:.15g}, {kind})"
+
+
+def kept_with_model(function: Callable[[MDP], Fact]) -> Callable[[MDP], Fact]:
+    """Decorate a function of a model, of which nothing else is asked: as a model never changes, it keeps the answer.
+
+    >>> import adalook as al
+    >>> @kept_with_model
+    ... def most_actions(mdp: MDP) -> int:
+    ...     print("counting")
+    ...     return int(mdp.offered.sum(axis=1).max())
+    >>> mdp = al.zoo.chain(n=3)
+    >>> most_actions(mdp), most_actions(mdp)
+    counting
+    (2, 2)
+    """
+
+    @wraps(function)
+    def fact(mdp: MDP) -> Fact:
+        facts = mdp.facts
+        if function not in facts:
+            facts[function] = function(mdp)
+        answer: Fact = facts[function]
+        return answer
+
+    return fact
 
 
 def _load_mapped(path: Path, discount: float) -> MDP:

@@ -27,7 +27,7 @@ from adalook._arrays import FloatArray, IntArray
 from adalook._interrupts import SignalGuard
 from adalook._validation import at_least_zero, boolean, integer, non_negative, optional
 from adalook.errors import ArgumentError, ModelError, shown
-from adalook.mdp.model import MDP
+from adalook.mdp.model import MDP, kept_with_model
 from adalook.planning.certificate import Certificate, from_residual, loss_bound, rounding_bound
 from adalook.planning.checks import checked_policy, checked_state_values
 from adalook.planning.evaluation.base import PassOutcome, PolicyEvaluation
@@ -250,9 +250,16 @@ def starting_policy(mdp: MDP, given: Any = None) -> IntArray:
     """Return a policy (S,) to start from: the one given, checked, or the best immediate reward in every state."""
     if given is not None:
         return checked_policy(mdp, given, "initial_policy")
+    return _myopic_policy(mdp).copy() if mdp.num_pairs <= QUICK_PAIRS else _written_myopic_policy(mdp)
+
+
+def _written_myopic_policy(mdp: MDP) -> IntArray:
     policy = np.empty(mdp.num_states, np.int32)
     kernels.myopic_policy(mdp.rewards, mdp.codes, policy)
     return policy
+
+
+_myopic_policy = kept_with_model(_written_myopic_policy)
 
 
 class Candidate(NamedTuple):

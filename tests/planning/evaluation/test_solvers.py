@@ -365,9 +365,9 @@ def test_the_best_reward_is_kept_where_a_move_that_has_it_stays_among_its_like()
 
 
 @pytest.mark.parametrize(("kept", "winner"), [(0.0, "in place"), (None, "sweeps")])
-def test_iteration_in_place_is_not_given_up_where_the_best_reward_can_be_kept(kept, winner):
+def test_iteration_in_place_is_not_given_up_where_the_best_reward_can_be_kept(monkeypatch, kept, winner):
+    monkeypatch.setattr(Contest, "kept_reward", kept)
     contest, cost = contest_on_a_grid()
-    contest.kept_reward = kept
     contest.direct = 1e9 * cost
     contest.first(in_place=True)
     contest.paid("in place", 60.0 * cost)
@@ -395,7 +395,7 @@ def test_a_cheap_factorisation_is_tried_where_iteration_in_place_is_given_up():
 
 def test_rounds_in_place_end_early_where_they_hardly_get_on():
     mdp = al.zoo.gridworld(30, 30, slip=0.3, discount=0.99)
-    table, zeros = padded.MoveTable.of(mdp), np.zeros(mdp.num_states)
+    table, zeros = padded.move_table(mdp), np.zeros(mdp.num_states)
     policy = np.zeros(mdp.num_states, np.int32)
     runs = [
         in_place.iterate_in_place(mdp, table, zeros, policy, 1e-6, mdp.largest_reward, most_left=most)
@@ -475,7 +475,7 @@ def test_moves_that_lead_ahead_are_swept_against_their_direction():
         )
         assert in_place.suits(mdp)
         policy, values = np.zeros(n, np.int32), np.zeros(n)
-        swept = in_place.sweep_in_place(mdp, padded.MoveTable.of(mdp), policy, values, 1)
+        swept = in_place.sweep_in_place(mdp, padded.move_table(mdp), policy, values, 1)
         np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=1e-9)
 
 
@@ -488,7 +488,7 @@ def test_changes_that_shrink_by_one_factor_are_extrapolated():
     rewards = np.random.default_rng(0).standard_normal((n, 1))
     mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], chances[s]), n, 1, discount)
     policy = np.zeros(n, np.int32)
-    swept = in_place.sweep_in_place(mdp, padded.MoveTable.of(mdp), policy, np.zeros(n), 18)
+    swept = in_place.sweep_in_place(mdp, padded.move_table(mdp), policy, np.zeros(n), 18)
     np.testing.assert_allclose(swept, naive_values(mdp, policy), rtol=0, atol=1e-6)
 
 
@@ -608,7 +608,7 @@ def test_a_table_of_moves_backs_up_as_the_model_does(width):
     known = backup(mdp, values, policy)
     best, action, shared = np.empty(n), np.empty_like(policy), np.empty(mdp.rows.num_shared)
     state = in_place.IterationState(values, policy, best, action, shared)
-    residual = in_place.back_up(mdp.arrays, padded.MoveTable.of(mdp), state)
+    residual = in_place.back_up(mdp.arrays, padded.move_table(mdp), state)
     assert np.abs(best - known.values).max() < 1e-14
     assert (action == known.actions).all()
     assert np.abs(np.array(residual) - known.residual).max() < 1e-14
@@ -641,3 +641,16 @@ def test_rows_are_padded_where_they_are_short_and_about_as_long_as_each_other():
     assert padded.suits(al.zoo.garnet(200, 4, 5))
     assert not padded.suits(al.zoo.garnet(200, 4, 40))
     assert not padded.suits(al.zoo.maze(size=12))  # whose relocation is a shared row
+
+
+def test_the_table_of_a_small_model_is_kept_unless_solvers_write_to_it():
+    mdp = al.zoo.gridworld(20, 20, slip=0.3, discount=0.99)
+    kept = padded.move_table(mdp)
+    before = [array.copy() for array in (kept.reward, kept.successor, kept.weight)]
+    first, second = al.solve(mdp, al.Auto("in-place MPI")), al.solve(mdp, al.Auto("in-place MPI"))
+    assert padded.move_table(mdp) is kept
+    assert all((one == other).all() for one, other in zip(before, kept, strict=False))
+    assert (first.values == second.values).all()
+    shared = al.zoo.maze(size=12)
+    assert shared.rows.num_shared
+    assert padded.move_table(shared) is not padded.move_table(shared)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
+from adalook.mdp.model import kept_with_model
 from adalook.planning import threads
 from adalook.planning.certificate import loss_bound, rounding_bound
 from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
@@ -138,6 +139,10 @@ class ExactEvaluation:
 
     def __init__(self, mdp: MDP, tolerance: float) -> None:
         self.mdp, self.tolerance = mdp, tolerance
+        self._costs = known_costs(mdp)
+        self._pads = padded.suits(mdp)
+        self._entries = sweeps.sweep_entries(mdp)
+        """About how many stored numbers a sweep reads."""
         largest_value = mdp.largest_reward / (1.0 - mdp.discount)
         self._span_tol = self._span_for(min(tolerance, EXACT_ERROR, EXACT_ERROR * largest_value))
         """Span of a sweep's change at which values are exact."""
@@ -154,22 +159,9 @@ class ExactEvaluation:
         return functional.FunctionalGraph(self.mdp)
 
     @cached_property
-    def _costs(self) -> Costs:
-        return Costs(self.mdp)
-
-    @cached_property
     def _padded(self) -> PaddedRows:
         """Copies of the rows of the last policy that was swept, padded where that pays."""
         return PaddedRows.empty(self.mdp) if self._pads else NO_ROWS
-
-    @cached_property
-    def _pads(self) -> bool:
-        return padded.suits(self.mdp)
-
-    @cached_property
-    def _entries(self) -> int:
-        """About how many stored numbers a sweep reads."""
-        return sweeps.sweep_entries(self.mdp)
 
     def _span_for(self, error: float) -> float:
         """Return the span of a sweep's change that is small enough to certify a loss of at most `error`."""
@@ -304,6 +296,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def __init__(self, mdp: MDP, tolerance: float, *, solver: str | None = None, may_be_local: bool = True) -> None:
         super().__init__(mdp, tolerance)
+        self._contest = Contest(mdp, tolerance, self._costs)
         self._solver, self._may_be_local = solver, may_be_local
         self._partial = tolerance > 0.0
         """Whether anything but exact evaluation still makes progress."""
@@ -338,7 +331,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         if solver == aggregation.NAME:
             self._coarse_sweeps, self._coarse_rate, self._coarse_chances = 0, 0.0, MAX_EXACT_SWEEPS
 
-    @cached_property
+    @property
     def _in_place(self) -> bool:
         """Whether to iterate in place: what is never asked on functional graphs need not be known.
 
@@ -349,11 +342,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     @cached_property
     def _moves(self) -> MoveTable:
-        return MoveTable.of(self.mdp)
-
-    @cached_property
-    def _contest(self) -> Contest:
-        return Contest(self.mdp, self.tolerance, self._costs)
+        return padded.move_table(self.mdp)
 
     def evaluate(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Take the solver that is predicted to cost least."""
@@ -408,7 +397,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
         """Solve an acyclic model, its core first; None where there is no acyclic part worth it."""
-        peeled = acyclic.peel(self.mdp, 1.0 if self._solver else acyclic.MAX_CORE)
+        peeled = acyclic.peel(self.mdp, 1.0) if self._solver else acyclic.peeled(self.mdp)
         if peeled is None:
             return None
         n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)
@@ -431,7 +420,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             contest.judge(last)
         if last is None:
             self._first_policy = policy
-            contest.direct = self._first_direct_cost() if self._in_place else math.inf
+            contest.direct = first_direct_cost(self.mdp) if self._in_place else math.inf
             name, reason = contest.first(in_place=self._in_place)
             self._direct_due = 0.0 if name == IN_PLACE else 2.0 * LEAST_BACKUPS * self._costs.backup
             if name == IN_PLACE and marching.suits(self.mdp) and not values.any():
@@ -728,15 +717,6 @@ class AdaptiveEvaluation(ExactEvaluation):
         forecast = Forecast(cost * 1e-9, reason)
         return PolicyEvaluation(solved, policy, solver, mdp.num_states, exact=True, backups=2 * done, forecast=forecast)
 
-    def _first_direct_cost(self) -> float:
-        """Return the nanoseconds of a banded elimination of any policy, or some figure that is too dear to begin with.
-
-        The first policy may be narrower than those to come.
-        """
-        n = self.mdp.num_states
-        enough = self._contest.cheap_direct / (band.BAND_COST * n)
-        return banded_cost(n, *banded.widest_bandwidths(self.mdp, enough))
-
     def _price_direct(self, policy: IntArray) -> None:
         """Find out again what a factorisation costs, once costs have doubled since the last time."""
         contest = self._contest
@@ -840,6 +820,12 @@ class Costs:
         """One backup of every state."""
 
 
+@kept_with_model
+def known_costs(mdp: MDP) -> Costs:
+    """Return the costs on a model."""
+    return Costs(mdp)
+
+
 def banded_cost(num_states: int, lower: int, upper: int) -> float:
     """Return the nanoseconds of a banded elimination, as measured; infinite where the band is too wide to be stored."""
     n = num_states
@@ -856,6 +842,24 @@ def sparse_cost(num_states: int, width: int) -> float:
     Nested separators of size w cost w³: little on a grid, where w³ = S^1.5, and S² on a cube.
     """
     return num_states * (1_000.0 + 8.0 * width) + 3.0 * width**3
+
+
+@kept_with_model
+def cheap_direct_cost(mdp: MDP) -> float:
+    """Return the nanoseconds up to which a factorisation is not put off."""
+    far = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - mdp.discount)) * min(1.0, CHEAP_ACTIONS / mdp.num_actions)
+    backups = max(CHEAP_DIRECT, far) if in_place.kept_reward(mdp) is None else CHEAP_DIRECT
+    return backups * known_costs(mdp).backup
+
+
+@kept_with_model
+def first_direct_cost(mdp: MDP) -> float:
+    """Return the nanoseconds of a banded elimination of any policy, or some figure that is too dear to begin with.
+
+    The first policy may be narrower than those to come.
+    """
+    enough = cheap_direct_cost(mdp) / (band.BAND_COST * mdp.num_states)
+    return banded_cost(mdp.num_states, *banded.widest_bandwidths(mdp, enough))
 
 
 class Contest:
@@ -902,12 +906,10 @@ class Contest:
         self._pace: dict[str, float] = {}
         """Nanoseconds per e-fold of the loss of each solver that iterates, as last measured."""
 
-    @cached_property
+    @property
     def cheap_direct(self) -> float:
         """Nanoseconds up to which a factorisation is not put off."""
-        discount, actions = self._mdp.discount, self._mdp.num_actions
-        far = min(MOST_CHEAP_DIRECT, CHEAP_SHARE / (1.0 - discount)) * min(1.0, CHEAP_ACTIONS / actions)
-        return (max(CHEAP_DIRECT, far) if self.kept_reward is None else CHEAP_DIRECT) * self._costs.backup
+        return cheap_direct_cost(self._mdp)
 
     def paid(self, name: str, cost: float) -> None:
         """Book what a pass has cost, by its operation counts."""
@@ -940,7 +942,7 @@ class Contest:
         wanted = settled and self._worth_comparing and self._comparable
         return self._compare_at - self.total if wanted else math.inf
 
-    @cached_property
+    @property
     def kept_reward(self) -> float | None:
         """The best reward if it can be had for ever: the model has a direction then, and iteration in place suits it.
 
@@ -948,7 +950,7 @@ class Contest:
         """
         return in_place.kept_reward(self._mdp)
 
-    @cached_property
+    @property
     def _comparable(self) -> bool:
         """Whether sweeps in place apply to the model at all."""
         return in_place.applies(self._mdp)

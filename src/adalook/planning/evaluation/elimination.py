@@ -20,6 +20,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays
 from adalook.planning import threads
 from adalook.planning.certificate import rounding_bound
@@ -37,6 +38,7 @@ MIN_ROW_LENGTH = 10
 """Successors of a row, on average, from which on leaving rows out saves more than deciding about them costs."""
 
 
+@kept_with_model
 def pays(mdp: MDP) -> bool:
     """Return whether a model's rows are long enough; shared ones, which are read once, do not count."""
     first = mdp.rows.num_shared

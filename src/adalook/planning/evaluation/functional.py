@@ -13,6 +13,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import ModelArrays, is_deterministic, row_of
 from adalook.planning.lookahead.kernels import index
 
@@ -38,6 +39,7 @@ FEW_POINTERS = 0.125
 """Share of the moves that must be deterministic for waves to be cheap."""
 
 
+@kept_with_model
 def suits(mdp: MDP) -> bool:
     """Return whether nearly all that a backup does is to follow pointers, so that wavefronts are cheap as well."""
     entries = len(mdp.rows.indices)
@@ -46,6 +48,7 @@ def suits(mdp: MDP) -> bool:
     return mdp.rows.num_shared == mdp.rows.num_rows <= MAX_LEAVES or entries <= max(SMALL_MODEL, mdp.num_pairs)
 
 
+@kept_with_model
 def waves_pay(mdp: MDP) -> bool:
     """Return whether a wavefront after an exact evaluation may save more than it costs.
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled, inlined
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import (
     LONG_ROW,
     NOT_OFFERED,
@@ -124,6 +125,7 @@ class Goal(NamedTuple):
     """Span of T v − v before the first round, whatever the values: it tells how far the first rounds have come."""
 
 
+@kept_with_model
 def suits(mdp: MDP) -> bool:
     """Return whether sweeping in place pays: transitions lead to near states, or nearly all of them ahead or nowhere.
 
@@ -136,6 +138,7 @@ def suits(mdp: MDP) -> bool:
     )
 
 
+@kept_with_model
 def applies(mdp: MDP) -> bool:
     """Return whether the rows of all moves can be stored side by side, padded to the longest, and most are their own.
 
@@ -149,6 +152,7 @@ def applies(mdp: MDP) -> bool:
     return short and mdp.codes.size * mdp.longest_row <= MAX_PLACES
 
 
+@kept_with_model
 def kept_reward(mdp: MDP) -> float | None:
     """Return the largest reward where some move that has it leads only to states with such a move, otherwise None.
 

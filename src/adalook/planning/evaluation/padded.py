@@ -12,6 +12,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled, inlined
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import LONG_ROW, NOT_OFFERED, ModelArrays, is_deterministic, is_stochastic, row_of
 from adalook.planning.lookahead.kernels import index
 
@@ -22,6 +23,8 @@ WIDTHS = (3, 4, 5)
 """Row lengths for which kernels are compiled apart, with the loop over a row unrolled: it takes half the time."""
 MOST_PADDING = 2.0
 """Rows are padded for sweeps at once if the longest has at most so many times the mean number of successors."""
+KEPT_PLACES = 2**16
+"""Tables of so many successors, a megabyte, are kept: writing one takes as long as a backup, and so does a round."""
 NO_ACTION = -1
 
 
@@ -38,16 +41,24 @@ class MoveTable(NamedTuple):
     """As many as a row has, or none: the length of a tuple is part of its type, for which kernels are compiled."""
 
     @classmethod
-    def of(cls, mdp: MDP) -> MoveTable:
-        """Write the table of a model."""
-        table = cls.empty(mdp)
-        write_table(mdp.arrays, table)
-        return table
-
-    @classmethod
     def empty(cls, mdp: MDP) -> MoveTable:
         """Return a table with room for the rows of a model, not written yet."""
         return cls(np.empty(mdp.codes.shape), *_places(mdp, mdp.codes.size))
+
+
+def move_table(mdp: MDP) -> MoveTable:
+    """Return the table of a model: a small one is kept with it, unless rewards are to take in shared rows."""
+    small = mdp.codes.size * (mdp.longest_row + 1) <= KEPT_PLACES
+    return _kept_table(mdp) if small and not mdp.rows.num_shared else _written_table(mdp)
+
+
+def _written_table(mdp: MDP) -> MoveTable:
+    table = MoveTable.empty(mdp)
+    write_table(mdp.arrays, table)
+    return table
+
+
+_kept_table = kept_with_model(_written_table)
 
 
 class PaddedRows(NamedTuple):
@@ -92,6 +103,7 @@ def _places(mdp: MDP, num_rows: int) -> tuple[IntArray, FloatArray, tuple[int, .
     return np.empty((num_rows, width), mdp.codes.dtype), np.empty((num_rows, width)), places
 
 
+@kept_with_model
 def suits(mdp: MDP) -> bool:
     """Return whether rows are short, about as long as each other, and none of them shared, so that padding pays."""
     longest, rows, pairs = mdp.longest_row, mdp.rows, mdp.codes.size

@@ -14,6 +14,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import ModelArrays, code_of_row, row_of
 from adalook.planning import threads
 from adalook.planning.certificate import rounding_bound
@@ -101,6 +102,7 @@ class Buffers(NamedTuple):
     history: History
 
 
+@kept_with_model
 def sweep_entries(mdp: MDP) -> int:
     """Return about how many stored numbers a sweep reads."""
     return mdp.num_states + len(mdp.rows.indices) // mdp.num_actions

@@ -14,6 +14,7 @@ import numpy as np
 
 from adalook._arrays import FloatArray, IntArray
 from adalook._jit import compiled, inlined
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Rows, code_of_row, is_deterministic, is_stochastic, row_of
 from adalook.planning.lookahead.kernels import index
 
@@ -41,6 +42,12 @@ class Peeled(NamedTuple):
 
     order: IntArray  # (peeled,) in topological order: every move of a state leads to later ones, or to the core
     core: IntArray  # (S − peeled,) ascending
+
+
+@kept_with_model
+def peeled(mdp: MDP) -> Peeled | None:
+    """Return the acyclic part of a model as `peel` finds it, which nobody may write to."""
+    return peel(mdp)
 
 
 def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:

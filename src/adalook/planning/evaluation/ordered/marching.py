@@ -24,6 +24,7 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook._jit import compiled
+from adalook.mdp.model import kept_with_model
 from adalook.mdp.transitions import NOT_OFFERED, ModelArrays, Predecessors, is_deterministic, row_of
 from adalook.planning.evaluation.extrapolation import WINDOW, extrapolate
 from adalook.planning.evaluation.in_place import LOCAL_ROW, MAX_PLACES, SAMPLE, _one_way_or_none, best_rewards
@@ -101,6 +102,7 @@ class Marched(NamedTuple):
     """Whether further rounds are worth it."""
 
 
+@kept_with_model
 def suits(mdp: MDP) -> bool:
     """Return whether a model is large and local, and its own order is no good."""
     return (
