@@ -11,11 +11,11 @@ from benchmarks.throughput.job import Job, Watch, say, told
 
 def case_config(env: str, fast: bool) -> Config:
     """Our settings for an env: its family's preset, or what the learning experiment on Atari gives to plain DQN."""
-    from adalook.experiments.atari import baseline
+    from adalook.experiments.atari import paper_config
     from adalook.learning.presets import config_for
 
     if fast:  # Stable-Baselines3's DQN is not double
-        return dataclasses.replace(baseline(), double=False, overlap=True)
+        return dataclasses.replace(paper_config(), double=False, overlap=True)
     return config_for(env)
 
 

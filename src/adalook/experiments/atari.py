@@ -28,15 +28,15 @@ def game(name: str) -> Game | None:
     return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=300_000)
 
 
-def ours() -> Config:
+def adalook_config() -> Config:
     """Return the settings of QL-DQN: its preset's, but one thread, as several runs share the cores."""
     return dataclasses.replace(atari_fast(), overlap=False)
 
 
-def baseline() -> Config:
-    """Return the settings of the paper's agents: the usual rules and learning rate, the network of `ours`."""
+def paper_config() -> Config:
+    """Return the settings of the paper's agents: the usual rules and learning rate, the network of `adalook_config`."""
     return dataclasses.replace(
-        ours(),
+        adalook_config(),
         num_envs=8,
         life_loss_penalty=0.0,
         reward_scale="clip",
@@ -63,8 +63,8 @@ def baseline() -> Config:
 SUITE = Suite(
     name="atari",
     games={name: found for name in PAPER_GAMES if (found := game(name)) is not None},
-    baseline=baseline,
-    ours=ours,
+    paper_config=paper_config,
+    adalook_config=adalook_config,
     usual_games=PAPER_GAMES,
     usual_agents=("depth0", "depth1", "depth2", "depth3", "ql-paper", "ql"),
     usual_seeds=3,
@@ -73,18 +73,18 @@ SUITE = Suite(
 )
 
 
-def nature_ours() -> Config:
+def nature_config() -> Config:
     """Return the settings of QL-DQN with the Nature network, for long runs."""
     long = atari()
     names = ("network", "hidden_units", "buffer_transitions", "learning_rate", "optimizer_epsilon")
-    return dataclasses.replace(ours(), **{name: getattr(long, name) for name in names})
+    return dataclasses.replace(adalook_config(), **{name: getattr(long, name) for name in names})
 
 
 PAPER_SCALE = dataclasses.replace(
     SUITE,
     name="atari-paper",
-    baseline=atari,
-    ours=nature_ours,
+    paper_config=atari,
+    adalook_config=nature_config,
     usual_seeds=5,
     usual_steps=10_000_000,
     settings={"prior_steps": 1_000_000},

@@ -20,8 +20,8 @@ GAMES = {
 }
 
 
-def settings() -> Config:
-    """Return the preset with what four minutes ask for.
+def paper_config() -> Config:
+    """Return the settings of the paper's agents: the preset, with what four minutes ask for.
 
     Such runs have about 100,000 steps: the published 100,000 steps of annealing and 5,000 without learning would leave
     most of a run, and more of a slow agent's than of a fast one's, to chance. Episodes are cut off where Freeway's end:
@@ -30,8 +30,8 @@ def settings() -> Config:
     return _for_minutes(minatar())
 
 
-def settings_of_ql() -> Config:
-    """Return the same for QL-DQN as this project has it."""
+def adalook_config() -> Config:
+    """Return the settings of QL-DQN as this project has it: its preset, with what four minutes ask for."""
     return _for_minutes(minatar_ql())
 
 
@@ -44,8 +44,8 @@ def _for_minutes(preset: Config) -> Config:
 SUITE = Suite(
     name="minatar",
     games=GAMES,
-    baseline=settings,
-    ours=settings_of_ql,
+    paper_config=paper_config,
+    adalook_config=adalook_config,
     usual_games=tuple(GAMES),
     usual_agents=tuple(name for name, agent in AGENTS.items() if agent.by_default),
     usual_seeds=5,

@@ -438,7 +438,7 @@ class MDP:
 
 
 def kept_with_model(function: Callable[[MDP], Fact]) -> Callable[[MDP], Fact]:
-    """Decorate a function of a model, of which nothing else is asked: as a model never changes, it keeps the answer.
+    """Decorate a function of a model alone: the answer is computed once and kept with the model, which never changes.
 
     >>> import adalook as al
     >>> @kept_with_model

@@ -85,7 +85,7 @@ class AgentSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     by_default: bool = True
     """False: takes part only if it is named."""
-    ours: bool = False
+    adalook_config: bool = False
     """Begins with the suite's settings for QL-DQN as this project has it, not with those of the paper's agents."""
     learns: bool = True
     """False: is judged untrained."""
@@ -95,7 +95,8 @@ class AgentSpec:
     def config(self, suite: Suite) -> Config:
         """Return its settings for the games of a suite."""
         return dataclasses.replace(
-            suite.ours() if self.ours else suite.baseline(), **{**self.settings, **suite.settings}
+            suite.adalook_config() if self.adalook_config else suite.paper_config(),
+            **{**self.settings, **suite.settings},
         )
 
     def make(self, suite: Suite, game: Game, seed: int, **changes: Any) -> Agent:
@@ -148,7 +149,7 @@ def _same_recipe(depth: int) -> AgentSpec:
         _every_action(depth),
         title=f"depth {depth}, QL-DQN's recipe",
         style=LineStyle("#f0e442", DASHES[depth]),
-        ours=True,
+        adalook_config=True,
     )
 
 
@@ -160,7 +161,7 @@ def _ablation(title: str, **settings: Any) -> AgentSpec:
         None,
         settings,
         by_default=False,
-        ours=True,
+        adalook_config=True,
     )
 
 
@@ -177,7 +178,7 @@ def _search_alone(nodes: int, evaluation_nodes: int | None = None) -> AgentSpec:
         None,
         {"bootstrap": False, "stage_nodes": nodes, "deepest_tree": 1},
         by_default=False,
-        ours=True,
+        adalook_config=True,
         learns=False,
         evaluation_nodes=evaluation_nodes,
     )
@@ -188,9 +189,9 @@ AGENTS = {
     "depth1": AgentSpec("depth 1", LineStyle("#56b4e9", DASHES[1]), 1),
     "depth2": AgentSpec("depth 2", LineStyle("#0072b2", DASHES[2]), 2),
     "depth3": AgentSpec("depth 3", LineStyle("#000000", DASHES[3]), 3),
-    "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2), ours=True),
+    "ql": AgentSpec("QL-DQN", LineStyle("#d55e00", width=2.2), adalook_config=True),
     "ql-prior": AgentSpec(
-        "QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, {**PRIOR, **PUBLISHED_RECIPE}, ours=True
+        "QL-DQN, prior", LineStyle("#e69f00", width=1.8), None, {**PRIOR, **PUBLISHED_RECIPE}, adalook_config=True
     ),
     "ql-paper": AgentSpec("QL-DQN, paper's", LineStyle("#cc79a7"), None, {**PRIOR, **PAPER}),
     "one-head": AgentSpec(
@@ -268,9 +269,9 @@ class Suite:
 
     name: str
     games: Mapping[str, Game]
-    baseline: Callable[[], Config]
+    paper_config: Callable[[], Config]
     """Settings of the paper's agents: fixed depths, and QL-DQN as the paper has it."""
-    ours: Callable[[], Config]
+    adalook_config: Callable[[], Config]
     """Settings of QL-DQN as this project has it."""
     usual_games: tuple[str, ...]
     usual_agents: tuple[str, ...]

@@ -822,7 +822,7 @@ class Costs:
 
 @kept_with_model
 def known_costs(mdp: MDP) -> Costs:
-    """Return the costs on a model."""
+    """Return the costs of solvers on a model."""
     return Costs(mdp)
 
 
