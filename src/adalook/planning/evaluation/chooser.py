@@ -397,7 +397,7 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _backward_pass(self, policy: IntArray) -> PolicyEvaluation | None:
         """Solve an acyclic model, its core first; None where there is no acyclic part worth it."""
-        peeled = acyclic.peel(self.mdp, 1.0) if self._solver else acyclic.peeled(self.mdp)
+        peeled = acyclic.peel(self.mdp, 1.0) if self._solver else acyclic.acyclic_part(self.mdp)
         if peeled is None:
             return None
         n, policy, values = self.mdp.num_states, policy.copy(), np.zeros(self.mdp.num_states)

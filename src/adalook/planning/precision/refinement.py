@@ -182,7 +182,7 @@ class Parts:
 
     def __init__(self, mdp: MDP) -> None:
         self.graph = functional.FunctionalGraph(mdp)
-        self.peeled = acyclic.peel(mdp)
+        self.peeled = acyclic.acyclic_part(mdp)
         core = self.peeled.core if self.peeled is not None else ()
         self.core = acyclic.core_model(mdp, self.peeled.core) if self.peeled is not None and len(core) else None
         self.of_core = Parts(self.core) if self.core is not None else None

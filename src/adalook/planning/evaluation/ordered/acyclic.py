@@ -45,8 +45,8 @@ class Peeled(NamedTuple):
 
 
 @kept_with_model
-def peeled(mdp: MDP) -> Peeled | None:
-    """Return the acyclic part of a model as `peel` finds it, which nobody may write to."""
+def acyclic_part(mdp: MDP) -> Peeled | None:
+    """Return what `peel` finds, which is kept with the model: nobody may write to it."""
     return peel(mdp)
 
 
