@@ -24,6 +24,26 @@ def test_shares_rise_where_a_decision_is_cheap_and_fall_where_it_is_dear() -> No
     assert shares[2] == 0.0
 
 
+def test_who_plays_has_the_mean_share_of_the_last_rounds_and_who_goes_on_has_both() -> None:
+    shares = CostControlledShares(2, nodes=10.0)
+    for nodes in [0.0, 20.0] * 600:  # θ goes up and down by 0.01
+        shares.update(nodes)
+    other = CostControlledShares(2, nodes=10.0)
+    other.load_state(shares.state())
+    assert other.state() == shares.state()
+    for each in (shares, other):
+        with each.at_play(), each.at_play():
+            assert abs(each[2] - 0.505) < 1e-3
+        assert abs(each[2] - 0.5) < 1e-9
+
+
+def test_shares_of_a_run_that_had_no_mean_are_played_as_they_are() -> None:
+    shares = CostControlledShares(2, nodes=10.0)
+    shares.load_state({"share": 0.25})
+    with shares.at_play():
+        assert shares[2] == 0.25
+
+
 def test_a_level_at_a_time_trees_differ_by_at_most_one_level() -> None:
     shares = CostControlledShares(4, nodes=10.0, one_level=True)
     for _ in range(100):

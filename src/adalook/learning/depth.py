@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from adalook.search.rules.quantile import DistanceRanks as DistanceRanks
 from adalook.search.rules.quantile import QuantileDepth as QuantileDepth
@@ -62,6 +63,8 @@ class CostControlledShares(Mapping[int, float]):
 
     GAIN = 0.01
     """By how much θ falls when a round costs twice what it may."""
+    MEMORY = 500
+    """Rounds of which the mean of θ is taken that is played by, about."""
     MAX_SHARE = 1.0 - 1e-9
     """Above every rank share, yet below 1, which would not wait for ranks."""
 
@@ -71,15 +74,50 @@ class CostControlledShares(Mapping[int, float]):
         self._one_level = one_level
         self.share = 0.5
         """θ of all depths; with `one_level`, the sum of θ over all depths."""
+        self.mean_share = self.share
+        """Running mean of `share`, of the last `MEMORY` rounds or as many as there were."""
+        self.rounds = 0
+        self._playing = False
 
     def update(self, nodes: float) -> None:
         """Move θ after a round whose decisions cost `nodes` simulated steps on average."""
         most = float(len(self._depths)) if self._one_level else self.MAX_SHARE
         self.share = min(max(self.share + self.GAIN * (1.0 - nodes / self._nodes), 0.0), most)
+        self.rounds += 1
+        self.mean_share += (self.share - self.mean_share) / min(self.rounds, self.MEMORY)
+
+    @contextmanager
+    def at_play(self) -> Iterator[None]:
+        """Answer with the mean of recent rounds: nothing moves θ at play, and what it was last is due to chance.
+
+        >>> shares = CostControlledShares(max_depth=2, nodes=30.0)
+        >>> shares.update(0.0)
+        >>> shares.update(90.0)
+        >>> with shares.at_play():
+        ...     print(shares[2])
+        0.5
+        >>> shares[2]
+        0.49
+        """
+        before, self._playing = self._playing, True
+        try:
+            yield
+        finally:
+            self._playing = before
+
+    def state(self) -> dict[str, float]:
+        """Return what it goes on from, as plain data."""
+        return {"share": self.share, "mean_share": self.mean_share, "rounds": self.rounds}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` gave; of older runs, and for who only plays, there is θ alone."""
+        self.share = float(state["share"])
+        self.mean_share, self.rounds = float(state.get("mean_share", self.share)), int(state.get("rounds", self.MEMORY))
 
     def __getitem__(self, depth: int) -> float:
         shallower = depth - 2 if self._one_level else 0
-        return min(max(self.share - shallower, 0.0), self.MAX_SHARE)
+        share = self.mean_share if self._playing else self.share
+        return min(max(share - shallower, 0.0), self.MAX_SHARE)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._depths)

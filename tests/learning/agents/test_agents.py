@@ -217,6 +217,12 @@ def test_shares_follow_the_cost_of_searches(nodes: float) -> None:
         for _ in range(600):
             spent += [decision.nodes for decision in next(rounds).decisions]
     assert np.mean(spent[-1_200:]) == pytest.approx(nodes, rel=0.1)
+    played = []
+    for last in (0.0, 1.0):  # what θ was last does not matter to who plays
+        agent.shares.share = last  # type: ignore[attr-defined]
+        played.append(agent.evaluate(episodes=10))
+    assert played[0].nodes == played[1].nodes
+    assert played[0].nodes / played[0].decisions == pytest.approx(nodes, rel=0.5)
 
 
 def test_more_envs_than_one_take_turns_in_one_round() -> None:

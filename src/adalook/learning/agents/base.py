@@ -292,7 +292,12 @@ class Agent(ABC):
         random_action = self._random_actions(1)
         random_action[self._is_greedy(1, deterministic)] = NO_ACTION
         seeds = self._prediction_rng.integers(0, 2**62, 1)
-        return self.actor.decide([env], env.observe()[None], random_action, seeds)[0].action
+        with self._at_play():
+            return self.actor.decide([env], env.observe()[None], random_action, seeds)[0].action
+
+    def _at_play(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which the agent acts as it plays, not as it explores what a decision costs."""
+        return contextlib.nullcontext()
 
     def _random_actions(self, count: int) -> np.ndarray[Any, Any]:
         return self._prediction_rng.integers(0, self.sim.num_actions, count)
@@ -331,18 +336,19 @@ class Agent(ABC):
         (3, [2])
         """
         torch.set_num_threads(self.config.threads)
-        return evaluate(
-            self.actor if stage_nodes is None else self._actor_with(stage_nodes),
-            self.sim,
-            episodes=episodes,
-            num_envs=self.config.num_envs,
-            epsilon=self.config.evaluation_epsilon if epsilon is None else epsilon,
-            max_episode_steps=self.config.max_episode_steps if max_episode_steps is None else max_episode_steps,
-            stall_steps=self.config.stall_steps,
-            max_nodes=max_nodes,
-            seed=seed,
-            watcher=watcher,
-        )
+        with self._at_play():
+            return evaluate(
+                self.actor if stage_nodes is None else self._actor_with(stage_nodes),
+                self.sim,
+                episodes=episodes,
+                num_envs=self.config.num_envs,
+                epsilon=self.config.evaluation_epsilon if epsilon is None else epsilon,
+                max_episode_steps=self.config.max_episode_steps if max_episode_steps is None else max_episode_steps,
+                stall_steps=self.config.stall_steps,
+                max_nodes=max_nodes,
+                seed=seed,
+                watcher=watcher,
+            )
 
     def _actor_with(self, stage_nodes: int) -> Actor:
         """Return what plays with so many simulated steps a stage."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -142,6 +143,9 @@ class QLDQN(Agent):
             return super()._actor_with(stage_nodes)
         return self._make_actor(self.ranks, validation.integer(1).validate("stage_nodes", stage_nodes))
 
+    def _at_play(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._controlled is None else self._controlled.at_play()
+
     def _own_values(self, observations: np.ndarray[Any, Any]) -> FloatArray:
         """Return max_a Q_1(s, a) of the network that acts, as it is now: Ṽ* of the prior "network" (QL-DQN step 2)."""
         return self.leaf_values.values(observations, min(self.network.names))
@@ -208,7 +212,7 @@ class QLDQN(Agent):
         prior = self.prior_agent
         return super().state() | {
             "prior": None if prior is None else self._prior_state(prior),
-            "share": None if self._controlled is None else self._controlled.share,
+            **({"share": None} if self._controlled is None else self._controlled.state()),
         }
 
     def _prior_state(self, prior: DQN) -> dict[str, Any]:
@@ -238,7 +242,7 @@ class QLDQN(Agent):
 
     def _load_share(self, state: dict[str, Any]) -> None:
         if self._controlled is not None:
-            self._controlled.share = float(state["share"])
+            self._controlled.load_state(state)
 
     def policy_state(self) -> dict[str, Any]:
         """Return what it acts by: its network, its prior, θ and the distances that ranks are taken among."""
@@ -246,7 +250,7 @@ class QLDQN(Agent):
         return super().policy_state() | {
             "recorded": self.ranks.recorded(),
             "prior": None if prior is None else {"config": prior.config.to_plain(), "weights": prior.network.weights()},
-            "share": None if self._controlled is None else self._controlled.share,
+            "share": None if self._controlled is None else self._controlled.mean_share,
         }
 
     def load_policy(self, state: dict[str, Any]) -> None:
