@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import adalook as al
 from adalook.errors import ArgumentError
+from adalook.planning import threads
 from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import PassOutcome
 from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation, Contest, Costs
@@ -448,6 +449,19 @@ def test_a_solver_that_was_faster_takes_over_again():
     contest.paid("in place", 100.0 * cost)
     contest.judge(outcome(1e-3))
     assert contest.choose(0)[0] == "sweeps"
+
+
+def test_rows_that_no_cache_holds_are_swept_side_by_side_in_comparisons_too(monkeypatch):
+    mdp = al.zoo.garnet(60, 3, 12, discount=0.99, seed=0)
+    evaluator, policy = AdaptiveEvaluation(mdp, 1e-6), np.ones(mdp.num_states, np.int32)
+    evaluator._pads = False
+    read = []
+    usual = evaluator._sweep
+    monkeypatch.setattr(evaluator, "_sweep", lambda *args, **more: read.append(args[1]) or usual(*args, **more))
+    for least, rows in ((10**9, mdp.num_pairs), (0, mdp.num_states)):
+        monkeypatch.setattr(threads, "MIN_ENTRIES", least)
+        evaluator._compare_sweeps(policy, np.zeros(mdp.num_states))
+        assert len(read.pop().indptr) == rows + 1
 
 
 def test_a_state_that_is_never_left_asks_for_iteration_in_place():

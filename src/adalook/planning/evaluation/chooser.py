@@ -200,11 +200,10 @@ class ExactEvaluation:
         may_factorise: bool = True,
     ) -> PolicyEvaluation:
         """Sweep at most about `most` times, unless the measured rate says that a direct or Krylov solve is cheaper."""
-        n, rows, done = self.mdp.num_states, PolicyRows.of(self.mdp, policy), [sweeps.NAME]
+        n, done = self.mdp.num_states, [sweeps.NAME]
         if self._lu_pays:
-            return PolicyEvaluation(self._factorise(rows), policy, lu.NAME, n, exact=True)
-        if self._entries >= threads.MIN_ENTRIES and not self._pads:
-            rows = rows.side_by_side()
+            return PolicyEvaluation(self._factorise(PolicyRows.of(self.mdp, policy)), policy, lu.NAME, n, exact=True)
+        rows = self._rows_to_sweep(policy)
         values, count, reached, rate = self._sweep(policy, rows, start, FIRST_SWEEPS, span_tol)
         floor = self._span_floor(values)
         krylov_tried, corrected = False, math.inf
@@ -245,6 +244,11 @@ class ExactEvaluation:
                 break  # rounding is all that is left
         stopped = reached > span_tol and count >= most and most < MAX_EXACT_SWEEPS
         return PolicyEvaluation(values, policy, ", then ".join(done), count * n, exact=not stopped)
+
+    def _rows_to_sweep(self, policy: IntArray) -> PolicyRows:
+        """Return a policy's rows, side by side where sweeps read more than a cache holds, unless they are padded."""
+        rows = PolicyRows.of(self.mdp, policy)
+        return rows.side_by_side() if self._entries >= threads.MIN_ENTRIES and not self._pads else rows
 
     def _sweep(
         self,
@@ -474,7 +478,7 @@ class AdaptiveEvaluation(ExactEvaluation):
         What counts is the span of T_π v − v. The solver at work sweeps first; where it gets on and is about to end,
         the other one is not tried: sweeps in place need the table of the moves, which costs two backups.
         """
-        rows, contest, costs = PolicyRows.of(self.mdp, policy), self._contest, self._costs
+        rows, contest, costs = self._rows_to_sweep(policy), self._contest, self._costs
         soon = CLEARLY * (COMPARED_SWEEPS + 2.0 * self.mdp.num_actions)
         if contest.current == SWEEPS:
             swept, jacobi = self._try_sweeps(rows, policy, values)
@@ -769,9 +773,7 @@ class AdaptiveEvaluation(ExactEvaluation):
             result = self._iterate(policy, values, span_tol, limit, may_factorise=self._solver is not None)
             exact = lu.NAME in result.solver or (result.exact and span_tol <= floor)
             return result._replace(exact=exact, solver=result.solver if exact else f"{PARTIAL} {result.solver}")
-        rows = PolicyRows.of(mdp, policy)
-        if self._entries >= threads.MIN_ENTRIES and max_sweeps >= sweeps.PADDED_SWEEPS and not self._pads:
-            rows = rows.side_by_side()
+        rows = self._rows_to_sweep(policy) if max_sweeps >= sweeps.PADDED_SWEEPS else PolicyRows.of(mdp, policy)
         swept = self._sweep(policy, rows, values, int(max_sweeps), span_tol)
         solver = f"{PARTIAL} {sweeps.NAME}"
         return PolicyEvaluation(swept.values, policy, solver, swept.sweeps * mdp.num_states, exact=False)
