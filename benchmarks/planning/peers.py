@@ -54,6 +54,7 @@ class Adalook:
         # What an earlier solve left behind on the model (such as its predecessor lists) would be a head start.
         for name in set(vars(self.mdp)) - self.own:
             del vars(self.mdp)[name]
+        self.mdp.facts.clear()
         chosen = build_method(method, None, self.mdp)[0]
 
         def solve() -> al.Solution:
