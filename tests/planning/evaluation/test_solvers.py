@@ -10,7 +10,8 @@ from adalook.errors import ArgumentError
 from adalook.planning import threads
 from adalook.planning.evaluation import aggregation, elimination, extrapolation, functional, in_place, padded, sweeps
 from adalook.planning.evaluation.base import PassOutcome
-from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation, Contest, Costs
+from adalook.planning.evaluation.chooser import SOLVERS, AdaptiveEvaluation
+from adalook.planning.evaluation.contest import Contest, Costs
 from adalook.planning.evaluation.linear import banded, lu
 from adalook.planning.evaluation.ordered import acyclic
 from adalook.planning.evaluation.sweeps import PolicyRows
