@@ -2,8 +2,8 @@
 
 Every model has a child process, in which all settings are measured one after the other, ours before and after its
 peers; a setting that takes too long ends the process, and a new one goes on. The models done are kept in
-`planning-cases.json`: a run that was stopped goes on from there. `--seconds` stops it by itself, with a page of the
-models done so far; the small model of every family comes first.
+`planning-cases.json`: a run that was stopped goes on from there. `--seconds` stops it by itself, with a page in which
+models that it did not come to have their figures of before, marked; the small model of every family comes first.
 A peer counts when its values are within 1e-6 of ours (plus our certified error); one that misses is asked for ever more
 accuracy, a digit at a time, until it gets there. What is timed is the solve alone, from a cold start; building the
 model, compiling, and reading the answer out are not. The report goes to `results/planning.{json,md}`.
@@ -118,7 +118,7 @@ class Bench:
             self.console.print(f"  {run['name']:<36} {report.outcome(run)}", highlight=False)
         ours = runs.pop(OURS.name)
         pool(ours, runs.pop(AGAIN.name, {}))
-        return {**summary(case, ours, list(runs.values())), "load_before": load}
+        return {**summary(case, ours, list(runs.values())), "load_before": load, "measured": machine()["date"][:10]}
 
     def growth(self, quick: bool) -> Record:
         self.console.print("[bold]growth[/]")
@@ -199,6 +199,15 @@ def pool(run: Record, again: Record) -> None:
         run["seconds"] = seconds(run["times"], ticks)
 
 
+def published(path: Path) -> dict[str, Record]:
+    """Return the models of an earlier run by name, with the day each was measured: until there are newer ones."""
+    if not path.exists():
+        return {}
+    results: Record = json.loads(path.read_text())
+    day = results["machine"]["date"][:10]
+    return {case["name"]: {"measured": day, **case} for case in results["cases"]}
+
+
 def counts(run: Record) -> bool:
     return "seconds" in run and bool(run["accurate"])
 
@@ -255,14 +264,15 @@ def main() -> None:
                 if stem == "planning":
                     kept.write_text(json.dumps(done))
         chosen = [case for case in CASES if case.name in wanted]
-        results["cases"] = [done[case.name] for case in chosen if case.name in done]
-        results["missing"] = [case.name for case in chosen if case.name not in done]
-        late = bool(results["missing"])
+        late = any(case.name not in done for case in chosen)
+        known = published(args.out / f"{stem}.json") | done
+        results["cases"] = [known[case.name] for case in chosen if known.get(case.name, {}).get("model") == case.spec]
+        results["missing"] = [case.name for case in chosen if known.get(case.name, {}).get("model") != case.spec]
         results["growth"] = bench.growth(args.quick) if "growth" in wanted and not late else None
         results["certificate"] = bench.certificate() if "certificate" in wanted and not late else None
     write_results(args.out, stem, results, report.markdown(results, stem).rstrip("\n"))
     if late:
-        console.print(f"{len(results['cases'])} of {len(chosen)} models are done; run again to go on")
+        console.print(f"{len(done)} of {len(chosen)} models are done; run again to go on")
     else:
         kept.unlink(missing_ok=True)
     if results["growth"]:

@@ -47,12 +47,22 @@ def verdict(met: bool) -> str:
     return "yes" if met else "**no**"
 
 
-def row(case: Record) -> list[str]:
+OLD = "†"
+"""Marks the name of a model that was measured on an earlier day than others, by the code of that day."""
+
+
+def older(cases: list[Record]) -> list[Record]:
+    """The models that were measured on an earlier day than the last."""
+    last = max(case["measured"] for case in cases)
+    return [case for case in cases if case["measured"] < last]
+
+
+def row(case: Record, mark: str = "") -> list[str]:
     """The cells of one model in the main table."""
     ours, runs = case["ours"], {run["name"]: run for run in [*case["peers"], *case["own"]]}
     fastest, own = runs.get(case["fastest"]), runs.get(case["best_own"])
     return [
-        case["name"],
+        f"{case['name']} {mark}".rstrip(),
         f"{case['states']:,}" if case["states"] else "?",
         milliseconds(ours["seconds"]) if "seconds" in ours else outcome(ours),
         f"{fastest['name']} {milliseconds(fastest['seconds'])}" if fastest else "none in time",
@@ -156,12 +166,16 @@ def markdown(results: Record, stem: str) -> str:
             f"The machine's load average when a model's turn began was {min(loads):.1f} to {max(loads):.1f}, on "
             f"{box['cores']} cores{busy}.\n"
         ]
+        before = older(results["cases"])
+        if before:
+            days = ", ".join(sorted({case["measured"] for case in before}))
+            parts += [f"{OLD} measured before ({days}), by the code of then: {len(before)} models.\n"]
         if results.get("missing"):
             parts += [f"Not measured yet, for want of time: {', '.join(results['missing'])}.\n"]
         met = sum(case["goal_met"] for case in results["cases"])
         parts += [
             f"![Time of every solver on every model]({stem}-families.svg)\n",
-            table(HEADINGS, [row(case) for case in results["cases"]]),
+            table(HEADINGS, [row(case, OLD if case in before else "") for case in results["cases"]]),
             f"{met} of {len(results['cases'])} models meet their goals; geometric mean of the ratios "
             f"{mean_ratio(results['cases']):.3g}×, those that are known to be at least so much among them.\n",
         ]
