@@ -28,6 +28,9 @@ CHAIN = al.zoo.chain(n=4, discount=0.9)
         ({"nodes_per_step": 0, "deepest_tree": 3}, "nodes_per_step above 0"),
         ({"prior_steps": 100}, "prior='train'"),
         ({"reset_keep": 0.2}, "reset_period_steps above 0"),
+        ({"hidden_units": 8}, "a network with layers"),
+        ({"network": "mlp", "initial_value": 1.0}, "network='table'"),
+        ({"optimizer": "rmsprop", "first_moment_decay": 0.5}, "optimizer='adam'"),
         ({"frame_skip": 8}, "an Atari game by its name"),
     ],
 )

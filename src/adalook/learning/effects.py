@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adalook.errors import ArgumentError, shown
-from adalook.learning.config import Config
+from adalook.learning.config import BUILT_IN_NETWORKS, Config
 
 ROLLOUTS_ONLY = (
     "stage_nodes",
@@ -56,11 +56,24 @@ class _Rule:
     """The settings that this depends on, for the error to show."""
 
 
-_ALWAYS = _Rule(
-    ("reset_keep",), lambda config: config.reset_period_steps > 0, "reset_period_steps above 0", ("reset_period_steps",)
+_RULES = (
+    _Rule(
+        ("reset_keep",),
+        lambda config: config.reset_period_steps > 0,
+        "reset_period_steps above 0",
+        ("reset_period_steps",),
+    ),
+    _Rule(("first_moment_decay",), lambda config: config.optimizer == "adam", "optimizer='adam'", ("optimizer",)),
+    _Rule(
+        ("initial_value",),
+        lambda config: config.network == "table" or config.network not in BUILT_IN_NETWORKS,
+        "network='table'",
+        ("network",),
+    ),
+    _Rule(("hidden_units",), lambda config: config.network != "table", "a network with layers", ("network",)),
 )
 _ADAPTIVE_RULES = (
-    _ALWAYS,
+    *_RULES,
     _Rule(
         ROLLOUTS_ONLY, lambda config: config.search_shape == "rollouts", "search_shape='rollouts'", ("search_shape",)
     ),
@@ -110,7 +123,7 @@ def check_effects(agent: str, env: Any, config: Config, names: Iterable[str]) ->
             raise _without_effect(name, "an Atari game by its name, such as 'ALE/Pong-v5'", shown(env))
         if name in ADAPTIVE_ONLY and agent != "qldqn":
             raise _without_effect(name, "QL-DQN (al.QLDQN, --agent qldqn)", "DQN")
-        for rule in _ADAPTIVE_RULES if agent == "qldqn" else (_ALWAYS,):
+        for rule in _ADAPTIVE_RULES if agent == "qldqn" else _RULES:
             if name in rule.names and not rule.has_effect(config):
                 got = ", ".join(f"{other}={getattr(config, other)!r}" for other in rule.depends_on)
                 raise _without_effect(name, rule.needs, got)
