@@ -129,6 +129,15 @@ def check_effects(agent: str, env: Any, config: Config, names: Iterable[str]) ->
                 raise _without_effect(name, rule.needs, got)
 
 
+def has_effect(agent: str, env: Any, config: Config, name: str) -> bool:
+    """Return whether a setting changes something about an agent; see `check_effects`."""
+    try:
+        check_effects(agent, env, config, [name])
+    except ArgumentError:
+        return False
+    return True
+
+
 def _without_effect(name: str, needs: str, got: str) -> ArgumentError:
     return ArgumentError(
         f"config: {name} has no effect here", expected=needs, got=got, remedy=f"change that, or leave {name} out"
