@@ -141,3 +141,14 @@ def test_the_command_on_a_card_has_no_setting_that_train_would_refuse() -> None:
     assert "--learning-rate 0.001" in command
     assert "--leaf-trust" not in command
     assert "--prior-steps" not in command
+
+
+def test_a_card_says_how_to_play_the_agent_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder as it was given, and for an environment in a module of its own its name, as evaluate asks for it."""
+    monkeypatch.chdir(tmp_path)
+    al.DQN(ENV).export("kept/mine")
+    assert "\n    adalook evaluate kept/mine --episodes 5 --gif episode.gif\n" in Path("kept/mine", PAGE).read_text()
+    Path("mygame.py").write_text("import gymnasium\n\ndef make():\n    return gymnasium.make('CartPole-v1')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    al.DQN("mygame:make").export("own")
+    assert "adalook evaluate own --episodes 5 --gif episode.gif --env mygame:make\n" in Path("own", PAGE).read_text()
