@@ -125,7 +125,7 @@ def _tree(sim: Simulator, **options: Any) -> Any:
 def _trained(agent: Any, sim: Simulator, **settings: Any) -> Any:
     small = {"num_envs": 2, "hidden_units": 8, "buffer_transitions": 100, "learning_starts_steps": 16}
     small |= {"batch_transitions": 4, "ranked_transitions": 8, "max_episode_steps": 20}
-    return agent(sim, **small, **settings).learn(steps=24, progress=False)
+    return agent(sim, al.Config.for_env(sim, **small), **settings).learn(steps=24, progress=False)
 
 
 def _looked_ahead(sim: Simulator, outputs: tuple[int, ...], **options: Any) -> Any:

@@ -52,7 +52,7 @@ def test_train_resume_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_settings_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
-    flags = ["--depth-shares", "0.5", "0.25", "--shared-head", "True", "--prior", "self", "--discount", "0.9"]
+    flags = ["--nodes-per-step", "0", "--depth-shares", "0.5", "0.25", "--shared-head", "True", "--discount", "0.9"]
     assert main(["train", BREAKOUT, "--steps", "16", "--seed", "4", "--out", str(run), *SMALL, *flags]) == 0
     described = json.loads((run / "config.json").read_text())
     config = described["config"]
@@ -109,6 +109,8 @@ def test_help_comes_in_groups_the_important_first(capsys: pytest.CaptureFixture[
         ),
         ([BREAKOUT, "--seconds", "nan", "--out", "RUN"], "got nan"),
         ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth", "0"], "no fixed depth"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--leaf-trust", "0.5"], "leaf_trust has no effect here"),
+        ([BREAKOUT, "--steps", "10", "--out", "RUN", "--depth-shares", "0.5"], "expected nodes_per_step=0"),
     ],
 )
 def test_what_is_wrong_takes_one_line(
@@ -117,6 +119,16 @@ def test_what_is_wrong_takes_one_line(
     placed = [str(tmp_path / "run") if word == "RUN" else word for word in arguments]
     assert words in complaint(["train", *placed], capsys)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_of_some_settings_means_all_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of all settings, as `Config.save` writes it, may be of another kind of agent."""
+    file = tmp_path / "config.toml"
+    words = ["train", BREAKOUT, "--agent", "dqn", "--config", str(file), "--steps", "8", "--out", str(tmp_path / "run")]
+    file.write_text("leaf_trust = 0.5\n")
+    assert "leaf_trust has no effect here" in complaint(words, capsys)
+    Config(leaf_trust=0.5, num_envs=2, buffer_transitions=100).save(file)
+    assert main([*words, "--no-tensorboard", "--evaluation-episodes", "0"]) == 0
 
 
 def test_a_resumed_run_keeps_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,15 +63,18 @@ class ExportCommand:
 
 
 def _training_command(run_config: dict[str, Any], steps: int) -> str:
-    """Return the command that trains such an agent: its steps, and the settings that are not the preset's."""
+    """Return the command that trains such an agent: its steps, and what settings matter and are not the preset's."""
+    from adalook.learning.config import Config
+    from adalook.learning.effects import has_effect
     from adalook.learning.presets import config_for
 
+    agent, env, config = run_config["agent"], run_config["env"], Config.from_plain(run_config["config"])
     words = [f"adalook train {run_config['env']} --agent {run_config['agent']} --seed {run_config['seed']}"]
     words += [f"--depth {run_config['depth']}"] if "depth" in run_config else []
     words.append(f"--steps {steps}")
     preset = config_for(run_config["env"], run_config["agent"]).to_plain() if run_config["env"] is not None else {}
     for name, value in run_config["config"].items():
-        if value != preset.get(name):
+        if value != preset.get(name) and has_effect(agent, env, config, name):
             given = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             words.append(f"--{name.replace('_', '-')} {given}")
     return " ".join([*words, "--out RUN"])

@@ -285,12 +285,17 @@ class TrainCommand:
             default if getattr(self, name) is None else getattr(self, name) for name, default in DEFAULTS.items()
         )
         settings = {} if self.settings is None else read_settings(self.settings)
-        config = config_for(self.env, agent).with_settings(**settings | _given(self.config))
+        config, named = config_for(self.env, agent), settings | _given(self.config)
+        if len(settings) == len(dataclasses.fields(Config)):  # as `Config.save` writes it: few of them are meant
+            config, named = config.with_settings(**settings), _given(self.config)
         if agent == "dqn":
-            return DQN(self.env, config, depth=depth, seed=seed, engine=engine)
+            return DQN(self.env, config, depth=depth, seed=seed, engine=engine, **named)
         if self.depth is not None:
-            raise ArgumentError("qldqn has no fixed depth", remedy="set --depth-shares, or use --agent dqn")
-        return QLDQN(self.env, config, seed=seed, engine=engine)
+            raise ArgumentError(
+                "qldqn has no fixed depth",
+                remedy="use --agent dqn, or give shares with --nodes-per-step 0 --depth-shares …",
+            )
+        return QLDQN(self.env, config, seed=seed, engine=engine, **named)
 
     def _refuse_changes(self, directory: Path) -> None:
         """Raise an error if a flag differs from the config of the run to resume."""

@@ -28,6 +28,11 @@ def game(name: str) -> Game | None:
     return Game(name, env, interim_episodes=0, final_episodes=3, random_episodes=10, evaluation_nodes=300_000)
 
 
+def game_names() -> list[str]:
+    """Return the names of all games that ALE has."""
+    return [env.removeprefix("ALE/").removesuffix("-v5") for env in atari_ids()]
+
+
 def adalook_config() -> Config:
     """Return the settings of QL-DQN: its preset's, but one thread, as several runs share the cores."""
     return dataclasses.replace(atari_fast(), overlap=False)
@@ -70,6 +75,7 @@ SUITE = Suite(
     usual_seeds=3,
     usual_seconds=1_200.0,
     other_game=game,
+    other_games=game_names,
 )
 
 

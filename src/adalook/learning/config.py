@@ -232,10 +232,10 @@ class Config:
     ] = 1
     prior: Annotated[
         str,
-        text("text: self, network, train or the directory of a run"),
+        text("text: self, network, train or the directory of a run or an exported agent"),
         "Ṽ*: 'self', the change that the last level brought to the best value (ours); 'network', what the network that "
         "acts expects of the state; 'train', a DQN of depth 0 that is trained first and then "
-        "frozen (the paper's); or the directory of a run whose network is taken.",
+        "frozen (the paper's); or the directory of a run, or of an exported agent, whose network is taken.",
     ] = "self"
     prior_steps: Annotated[int, integer(min=1), "Agent steps for which prior 'train' trains."] = 100_000
     learn_every_action: Annotated[

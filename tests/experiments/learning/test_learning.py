@@ -136,8 +136,18 @@ def test_timeline_adds_up_within_parts_of_the_budget() -> None:
 def test_every_atari_game_can_be_trained_on() -> None:
     jobs = learning_experiment(ATARI, games=("Pong",), agents=("ql",), seeds=1).jobs()
     assert [(job.game.env, job.agent) for job in jobs] == [("ALE/Pong-v5", RANDOM), ("ALE/Pong-v5", "ql")]
-    with pytest.raises(ArgumentError, match="no such game"):
-        learning_experiment(ATARI, games=("Ping",))
+    with pytest.raises(
+        ArgumentError, match=r"no such game .* or one of \d+ others, got 'Pogn'\. Did you mean 'Pong'\?"
+    ):
+        learning_experiment(ATARI, games=("Pogn",))
+
+
+def test_an_ablation_that_would_change_nothing_is_refused() -> None:
+    """MinAtar is searched by exhaustive trees: there `part-trust` would be `ql`, and `search-60` no search alone."""
+    for agent in ("part-trust", "search-60", "guided", "clipped"):
+        assert learning_experiment(ATARI, agents=(agent,)).agents == (agent,)
+        with pytest.raises(ArgumentError, match=f"agent {agent} would not be in minatar what its name says"):
+            learning_experiment(SUITE, agents=(agent,))
 
 
 class Killed(RuntimeError):

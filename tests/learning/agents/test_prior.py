@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import NO_ACTION
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
@@ -51,6 +51,21 @@ def test_the_last_round_of_the_prior_is_marked() -> None:
     rounds = trained(agent(), PRIOR_ROUNDS + 2)
     assert [done.phase for done in rounds].count("prior") == PRIOR_ROUNDS
     assert [i for i, done in enumerate(rounds) if done.last_of_phase] == [PRIOR_ROUNDS - 1]
+
+
+def test_an_exported_dqn_is_a_prior_too(tmp_path: Path) -> None:
+    dqn = DQN(BREAKOUT, small_config(), seed=1).learn(steps=80, progress=False)
+    dqn.save(tmp_path / "run")
+    dqn.export(tmp_path / "export")
+    of_run, of_export = agent(prior=str(tmp_path / "run")), agent(prior=str(tmp_path / "export"))
+    trained(of_run, 3)
+    trained(of_export, 3)
+    assert fingerprint(of_run) == fingerprint(of_export)
+
+
+def test_a_prior_that_is_nowhere_is_named_as_the_setting_that_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"config: prior is wrong: expected 'self', .* got .*slef is no run"):
+        agent(prior=str(tmp_path / "slef")).prepare()
 
 
 def test_loading_replaces_the_prior_that_the_search_asks(tmp_path: Path, whole: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import adalook as al
+from adalook.cli.export import _training_command
 from adalook.cli.main import main
 from adalook.errors import AdalookError, ArgumentError, FileError
 from adalook.learning.agents.base import Agent
@@ -132,3 +133,22 @@ def test_shipped_agents_load_and_play(directory: Path) -> None:
 
 def test_agents_are_shipped() -> None:
     assert {path.name for path in SHIPPED} >= {"atari-videopinball", "minatar-asterix", "minatar-breakout"}
+
+
+def test_the_command_on_a_card_has_no_setting_that_train_would_refuse() -> None:
+    config = al.Config.for_env(ENV, leaf_trust=0.5, prior_steps=7, learning_rate=1e-3)
+    command = _training_command(al.DQN(ENV, config, depth=1).run_config(), 10)
+    assert "--learning-rate 0.001" in command
+    assert "--leaf-trust" not in command
+    assert "--prior-steps" not in command
+
+
+def test_a_card_says_how_to_play_the_agent_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder as it was given, and for an environment in a module of its own its name, as evaluate asks for it."""
+    monkeypatch.chdir(tmp_path)
+    al.DQN(ENV).export("kept/mine")
+    assert "\n    adalook evaluate kept/mine --episodes 5 --gif episode.gif\n" in Path("kept/mine", PAGE).read_text()
+    Path("mygame.py").write_text("import gymnasium\n\ndef make():\n    return gymnasium.make('CartPole-v1')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    al.DQN("mygame:make").export("own")
+    assert "adalook evaluate own --episodes 5 --gif episode.gif --env mygame:make\n" in Path("own", PAGE).read_text()

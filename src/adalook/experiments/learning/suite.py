@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from adalook import _validation as validation
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, did_you_mean
 from adalook.experiments.engines.base import JobResult
 from adalook.learning.agents.base import Agent
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.agents.qldqn import QLDQN
 from adalook.learning.config import RETIRED, Config
+from adalook.learning.effects import check_effects
 
 JsonDict = dict[str, Any]
 
@@ -263,6 +264,10 @@ def _no_other_game(name: str) -> Game | None:
     return None
 
 
+def _no_other_names() -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Suite:
     """A family of games that are trained on with the same settings."""
@@ -279,6 +284,8 @@ class Suite:
     usual_seconds: float
     other_game: Callable[[str], Game | None] = _no_other_game
     """A game by its name that is not among `games`; None if there is none."""
+    other_games: Callable[[], Sequence[str]] = _no_other_names
+    """The names that `other_game` knows."""
     usual_steps: int | None = None
     """Runs have a budget of so many agent steps, instead of processor time."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -434,12 +441,19 @@ def learning_experiment(
     for what, chosen, known, find in choices:
         for name in chosen:
             if find(name) is None:
+                others = suite.other_games() if what == "game" else ()
                 raise ArgumentError(
-                    f"there is no such {what} in {suite.name}", expected=", ".join(known), got=repr(name)
+                    f"there is no such {what} in {suite.name}",
+                    expected=", ".join(known) + (f", or one of {len(others)} others" if others else ""),
+                    got=repr(name),
+                    remedy=did_you_mean(name, [*known, *others]),
                 )
+    games = games or suite.usual_games
+    for name in agents:
+        _check_agent(name, suite, games[0])
     return LearningExperiment(
         suite,
-        games or suite.usual_games,
+        games,
         agents or suite.usual_agents,
         validation.integer(1).validate("seeds", suite.usual_seeds if seeds is None else seeds),
         0.0
@@ -447,3 +461,17 @@ def learning_experiment(
         else validation.positive.validate("seconds", suite.usual_seconds if seconds is None else seconds),
         steps,
     )
+
+
+def _check_agent(name: str, suite: Suite, game: str) -> None:
+    """Raise unless every setting of an agent has an effect in a suite: some ablations are of Atari's search alone."""
+    spec, found = AGENTS[name], suite.game(game)
+    assert found is not None
+    try:
+        check_effects("qldqn" if spec.depth is None else "dqn", found.env, spec.config(suite), spec.settings)
+    except ArgumentError as error:
+        reason = str(error).partition(". ")[0]
+        raise ArgumentError(
+            f"agent {name} would not be in {suite.name} what its name says: {reason}",
+            remedy="leave it out, or reproduce atari",
+        ) from error

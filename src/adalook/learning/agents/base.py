@@ -32,6 +32,7 @@ from adalook.learning.acting import NO_ACTION, Actor
 from adalook.learning.config import Config
 from adalook.learning.cpu import accelerate_network, make_learner
 from adalook.learning.depth import DistanceRanks
+from adalook.learning.effects import check_effects
 from adalook.learning.engines.distributed import check_learning_engine, distribute
 from adalook.learning.evaluation import Evaluation, Watcher, evaluate
 from adalook.learning.networks import MIN_ROWS, QFunction, QNetwork, TableTrunk, build_network, find_device
@@ -535,7 +536,7 @@ def checked_config(
             remedy=f"the environment comes first: al.DQN({config!r})",
         )
     if config is None:
-        return config_for(env, agent).with_settings(**settings)
+        config = config_for(env, agent)
     if not isinstance(config, Config):
         raise ArgumentError(
             "this is no config",
@@ -543,7 +544,9 @@ def checked_config(
             got=shown(config),
             remedy="pass settings by name, as in al.QLDQN(env, learning_rate=1e-3), or an al.Config",
         )
-    return config.with_settings(**settings)
+    config = config.with_settings(**settings)
+    check_effects(agent, env, config, settings)
+    return config
 
 
 def _check_network_fits(config: Config, sim: Simulator) -> None:

@@ -23,9 +23,9 @@ import numpy as np
 from adalook import _validation as validation
 from adalook._arrays import FloatArray
 from adalook.engines.base import Engine
-from adalook.errors import ArgumentError
+from adalook.errors import ArgumentError, FileError
 from adalook.learning.acting import Actor, RolloutActor, TreeActor
-from adalook.learning.agents.base import Agent, checked_config
+from adalook.learning.agents.base import Agent, checked_config, read_run_or_export
 from adalook.learning.agents.dqn import DQN
 from adalook.learning.config import Config
 from adalook.learning.correction import LeafCorrection
@@ -38,7 +38,7 @@ from adalook.learning.depth import (
     shares_by_depth,
 )
 from adalook.learning.networks import MIN_ROWS, QFunction
-from adalook.learning.runs.directory import env_and_config, read_run_config
+from adalook.learning.runs.directory import env_and_config
 from adalook.learning.training import Round
 from adalook.search.rollouts import Rollouts
 
@@ -50,7 +50,7 @@ class QLDQN(Agent):
     """Quantile-based lookahead DQN (the paper, section "QL-DQN and Atari Experiments").
 
     `config.prior` says what Ṽ* is: "self" needs none; "network" is the agent's own network; "train" trains a DQN of
-    depth 0 first; else it is a run of one.
+    depth 0 first; else it is a run or an export of one.
 
     Settings are fields of `al.Config`, changed by name on top of the env's preset, or of a config that is given.
 
@@ -178,7 +178,14 @@ class QLDQN(Agent):
 
     def _load_prior(self, directory: Path) -> DQN:
         """Return the agent of a run as prior, or raise unless it values the same things as this agent."""
-        its, mine = read_run_config(directory), self.run_config()
+        try:
+            its, mine = read_run_or_export(directory)[0], self.run_config()
+        except FileError as error:
+            raise FileError(
+                "config: prior is wrong",
+                expected="'self', 'network', 'train' or the directory of a run or export of al.DQN",
+                got=error,
+            ) from error
         for what, expected, got in (
             ("agent", DQN.kind, its["agent"]),
             ("depth", 0, its.get("depth")),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from adalook import __version__
 from adalook.errors import ArgumentError, FileError
 from adalook.learning.runs.directory import CONFIG_FILE, RunConfig
+from adalook.simulators.make import names_code
 from adalook.storage.documents import parse_json
 from adalook.storage.files import atomic_write, file_error, make_directory, read_file
 
@@ -68,7 +70,7 @@ def write_exported_agent(
         "about": about,
     }
     text = json.dumps(card | {"sha256": _card_digest(card)}, indent=1, ensure_ascii=False) + "\n"
-    for name, content in ((WEIGHTS, data), (PAGE, _page(directory.name, card).encode()), (CARD, text.encode())):
+    for name, content in ((WEIGHTS, data), (PAGE, _page(directory, card).encode()), (CARD, text.encode())):
         with atomic_write(directory / name, follow_links=False) as file:
             file.write(content)
 
@@ -146,9 +148,13 @@ def _read(path: Path) -> bytes:
         raise file_error("read", path, error) from error
 
 
-def _page(name: str, card: dict[str, Any]) -> str:
+def _page(directory: Path, card: dict[str, Any]) -> str:
     """Return the card as Markdown."""
     run_config, about = card["run_config"], card["about"]
+    place = directory.name if directory.is_absolute() else directory.as_posix()  # where the export was told to go
+    words = ["adalook", "evaluate", place, "--episodes", "5", "--gif", "episode.gif"]
+    if run_config["env"] is not None and names_code(run_config["env"]):
+        words += ["--env", run_config["env"]]
     rows = [
         ("environment", run_config["env"]),
         ("agent", run_config["agent"]),
@@ -161,11 +167,11 @@ def _page(name: str, card: dict[str, Any]) -> str:
     settings = [f"| `{what}` | {_words(value)} |" for what, value in sorted(run_config["config"].items())]
     return "\n".join(
         [
-            f"# {name}",
+            f"# {directory.name}",
             "",
             f"A trained agent for {run_config['env']}. Watch it play:",
             "",
-            f"    adalook evaluate agents/{name} --episodes 5 --gif episode.gif",
+            f"    {shlex.join(words)}",
             "",
             "| | |",
             "|---|---|",
