@@ -27,7 +27,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A short run, evaluated once."""
     run = tmp_path_factory.mktemp("runs") / "short"
     ends = ["--steps", "400", "--evaluation-period-steps", "300", "--out", str(run)]
-    assert main(["train", BREAKOUT, "--depth-shares", "0.7", "0.5", *ends, *SMALL, *SOON]) == 0
+    shares = ["--nodes-per-step", "0", "--depth-shares", "0.7", "0.5"]
+    assert main(["train", BREAKOUT, *shares, *ends, *SMALL, *SOON]) == 0
     return run
 
 
