@@ -225,7 +225,7 @@ def _best_returns(children: FloatArray, node_of: IntArray) -> tuple[FloatArray, 
     """
     positions = np.arange(len(node_of))[:, None]
     if node_of[-1] == len(node_of) - 1:  # no two children are equal: nodes are numbered as they come
-        return children, np.broadcast_to(positions, children.shape)
+        return children, np.repeat(positions, children.shape[1], axis=1)
     order = np.argsort(node_of, kind="stable")
     starts = run_starts(node_of[order])
     returns = np.maximum.reduceat(children[order], starts, axis=0)

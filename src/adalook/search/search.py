@@ -374,14 +374,14 @@ class GrowingResults:
         self._status = [SearchStatus.DONE] * count
         self._given_up = [Seconds()] * count
         self._tree_nodes = [0] * count
-        self._nodes: IntArray = np.zeros(count, np.int64)
-        self._nodes_before: IntArray = np.zeros(count, np.int64)  # those down to the last evaluated level
+        self._nodes = [0] * count
+        self._nodes_before = [0] * count  # those down to the last evaluated level
 
     def count(self, roots: IntArray, paths: Sequence[int], steps: int = 1) -> None:
         """Count `steps` simulated steps from each of n nodes, to which so many paths (n,) of the plain tree lead."""
         for root, each in zip(roots.tolist(), paths, strict=True):
             self._tree_nodes[root] += each * steps
-        self._nodes += np.bincount(roots, minlength=len(self.levels)) * steps
+            self._nodes[root] += steps
 
     def record(
         self, leaves: ActionLeaves, depth: int, owners: IntArray, samples: FloatArray | None = None
@@ -404,8 +404,6 @@ class GrowingResults:
         view = LevelView(depth, leaves.action_values, best, previous, references, seeds)
         distances = np.asarray(self._options.rule.distances(view), np.float64)
         seconds = self.stopwatch.seconds()
-        expanded = self._nodes - self._nodes_before
-        self._nodes_before[roots] = self._nodes[roots]
         distinct = np.bincount(owners, minlength=len(self.levels))
         for i, root in enumerate(roots.tolist()):
             self.levels[root].append(
@@ -416,13 +414,14 @@ class GrowingResults:
                     leaves.observations[i],
                     leaves.terminated[i],
                     leaves.depths[i],
-                    int(expanded[root]),
+                    self._nodes[root] - self._nodes_before[root],
                     int(distinct[root]),
                     float(distances[i]),
                     seconds,
                     None if samples is None else samples[i],
                 )
             )
+            self._nodes_before[root] = self._nodes[root]
         return RecordedLevel(roots, view, distances)
 
     def deeper(self, level: RecordedLevel) -> BoolArray:
@@ -449,7 +448,7 @@ class GrowingResults:
         candidates = select(candidates)
         if self._options.budget.nodes is not None:
             planned = np.bincount(nodes.roots[candidates], minlength=len(grows)) * steps_per_node
-            too_many = alive & (self._nodes + planned > self._options.budget.nodes)
+            too_many = alive & (np.array(self._nodes) + planned > self._options.budget.nodes)
             self.stop(np.flatnonzero(too_many), SearchStatus.NODE_LIMIT)
             candidates = candidates[~too_many[nodes.roots[candidates]]]
         if len(candidates) and time.perf_counter() > self.deadline:
@@ -474,7 +473,7 @@ class GrowingResults:
         return SearchResult(
             tuple(self.levels[root]),
             path,
-            int(self._nodes[root]),
+            self._nodes[root],
             self._tree_nodes[root],
             self._status[root],
             self._given_up[root],

@@ -9,7 +9,7 @@ The state is PyTorch's, so that a run may move between machines.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,32 +24,40 @@ class CompiledRMSprop(torch.optim.RMSprop):
         """Update every weight that has a gradient."""
         (group,) = self.param_groups
         rate, decay, epsilon = np.float32(group["lr"]), np.float32(group["alpha"]), np.float32(group["eps"])
-        for weight in group["params"]:
-            if weight.grad is not None:
-                step, weights, squares, means = self._arrays(weight)
+        for i, weight in enumerate(group["params"]):
+            gradient = weight.grad
+            if gradient is not None:
+                step, weights, squares, means = self._arrays(i, weight)
                 step += 1
-                gradient = _in_storage_order(weight.grad, weight)
-                _centred_rmsprop(gradient, weights, squares, means, rate, decay, epsilon)
+                _centred_rmsprop(_in_storage_order(gradient, weight), weights, squares, means, rate, decay, epsilon)
 
     step.hooked = True  # type: ignore[attr-defined]  # PyTorch's profiling of steps would cost as much as the step
 
-    def _arrays(self, weight: Tensor) -> Any:
+    def _arrays(self, number: int, weight: Tensor) -> tuple[np.ndarray[Any, Any], ...]:
         """Return views of (step, weight, s, m); made with the state, which is PyTorch's."""
-        state = self.state[weight]
-        if "step" not in state:
+        state, known = self.state[weight], self._views.get(number)
+        if known is not None and known.step is state.get("step"):
+            return known.arrays
+        if not state:
             state["step"] = torch.tensor(0.0, dtype=torch.float32)
             state["square_avg"], state["grad_avg"] = torch.zeros_like(weight), torch.zeros_like(weight)
-        views = self._views.get(weight)
-        if views is None or views[0] is not state["step"]:
-            stores = (weight, state["square_avg"], state["grad_avg"])
-            arrays = tuple(_in_storage_order(store, weight) for store in stores)
-            views = self._views[weight] = (state["step"], (state["step"].numpy(), *arrays))
-        return views[1]
+        stores = (weight.detach(), state["square_avg"], state["grad_avg"])
+        arrays = (state["step"].numpy(), *[_in_storage_order(store, weight) for store in stores])
+        self._views[number] = _Views(state["step"], arrays)
+        return arrays
 
     @functools.cached_property
-    def _views(self) -> dict[Tensor, Any]:
-        """Views by weight, with the tensor whose memory they are of: a state that was loaded has other tensors."""
+    def _views(self) -> dict[int, _Views]:
+        """By the number of the weight."""
         return {}
+
+
+class _Views(NamedTuple):
+    """Arrays (step, weight, s, m) in the memory of a weight and its state."""
+
+    step: Tensor
+    """Of the state that they are of: one that was loaded has other tensors."""
+    arrays: tuple[np.ndarray[Any, Any], ...]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -71,4 +79,4 @@ def _in_storage_order(tensor: Tensor, like: Tensor) -> np.ndarray[Any, Any]:
     """Return the numbers of a dense tensor in the order in which those of `like` lie in memory; a view if it can be."""
     if tensor.stride() != like.stride():
         tensor = torch.empty_like(like, requires_grad=False).copy_(tensor)
-    return torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).numpy()
+    return tensor.numpy().ravel(order="K")

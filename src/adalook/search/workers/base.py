@@ -29,7 +29,7 @@ import numpy as np
 
 from adalook._arrays import BoolArray, FloatArray, IntArray
 from adalook.engines.base import Engine, InProcess, LocalProcesses, checked_engine
-from adalook.errors import ArgumentError, SimulatorError
+from adalook.errors import ArgumentError, SimulatorError, shown
 from adalook.simulators.arguments import LARGEST_REWARD, check_attributes
 from adalook.simulators.base import Children, Observations, Simulator, State
 
@@ -212,31 +212,30 @@ def check_batch(batch: ExpansionBatch, num_actions: int, futures: int = 1) -> Ex
     NaN and infinity would win or lose every comparison in silence.
     """
     n = len(batch.positions)
-
-    def at(index: int) -> str:
-        node, action = divmod(int(batch.positions[index]) // futures, num_actions)
-        return f"action {action} in node {node} of the level"
-
-    rewards, terminated = np.asarray(batch.rewards), np.asarray(batch.terminated)
-    for name, array, kinds in (("rewards", rewards, "fiu"), ("terminated", terminated, "b")):
-        if array.shape != (n,) or array.dtype.kind not in kinds:
+    for name, array, kinds in (("rewards", batch.rewards, "fiu"), ("terminated", batch.terminated, "b")):
+        if not isinstance(array, np.ndarray) or array.shape != (n,) or array.dtype.kind not in kinds:
             raise SimulatorError(
                 f"the simulator's expand gives wrong {name}",
-                expected=f"{'bools' if kinds == 'b' else 'floats'} ({n},)",
-                got=f"{array.dtype} {array.shape}",
+                expected=f"an array of {'bools' if kinds == 'b' else 'floats'} ({n},)",
+                got=f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else shown(array),
             )
-    fits = np.abs(rewards) <= np.float64(LARGEST_REWARD)  # false for NaN
-    if not fits.all():
-        i = int(np.argmin(fits))
+    if n and not np.abs(batch.rewards).max() <= LARGEST_REWARD:  # so for NaN
+        i = int(np.argmin(np.abs(batch.rewards) <= LARGEST_REWARD))
         raise SimulatorError(
-            f"the reward of {at(i)} is not finite",
+            f"the reward of {_place(batch, i, num_actions, futures)} is not finite",
             expected=f"a number up to {LARGEST_REWARD:g}",
-            got=repr(float(rewards[i])),
+            got=repr(float(batch.rewards[i])),
         )
     if batch.observations.dtype.kind == "f" and not np.isfinite(batch.observations).all():
-        flat = np.isfinite(batch.observations).reshape(n, -1).all(axis=1)
-        raise SimulatorError(f"the observation after {at(int(np.argmin(flat)))} is not finite")
+        i = int(np.argmin(np.isfinite(batch.observations).reshape(n, -1).all(axis=1)))
+        raise SimulatorError(f"the observation after {_place(batch, i, num_actions, futures)} is not finite")
     return batch
+
+
+def _place(batch: ExpansionBatch, index: int, num_actions: int, futures: int) -> str:
+    """Return what led to a child, in words."""
+    node, action = divmod(int(batch.positions[index]) // futures, num_actions)
+    return f"action {action} in node {node} of the level"
 
 
 class InProcessExpander(Expander):
