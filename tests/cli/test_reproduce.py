@@ -35,6 +35,8 @@ def test_chain_from_the_command_line(tmp_path, capsys):
         (["maze", "--workers", "0"], "workers is wrong"),
         (["maze", "--address", "127.0.0.1:6379"], "Ray only"),
         (["maze", "--engine", "abacus"], "expected processes or ray"),
+        (["maze", "--games", "Breakout"], "--games is for learning experiments"),
+        (["atari", "--games"], "--games names none: expected one or more"),
     ],
 )
 def test_wrong_arguments_take_one_line(arguments, words, capsys, tmp_path, monkeypatch):

@@ -40,7 +40,11 @@ def test_train_resume_and_evaluate(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["train", BREAKOUT, "--agent", "dqn", "--depth", "1", "--steps", "80", "--out", run, *SMALL]) == 0
     assert "80 steps" in capsys.readouterr().out
     assert main(["train", "--resume", run, "--steps", "120", "--no-tensorboard"]) == 0
-    assert "120 steps" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "120 steps" in said
+    assert "nothing was left to train" not in said
+    assert main(["train", "--resume", run, "--steps", "120"]) == 0
+    assert "nothing was left to train: --steps and --seconds count from the beginning" in capsys.readouterr().out
     assert main(["evaluate", run, "--episodes", "2", "--json", "--gif", str(tmp_path / "episode.gif")]) == 0
     about = json.loads(capsys.readouterr().out)
     assert len(about["scores"]) == 2

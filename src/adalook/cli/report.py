@@ -41,7 +41,8 @@ class ReportCommand:
     page. Without any: those of results/chain, maze, sweep, atari and minatar that exist. A learning experiment alone
     has a page of its own."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("report")
-    """Directory for index.html, figures/ and, for results, claims.md."""
+    """Directory for index.html, figures/ and, for results, claims.md; for a learning experiment alone, its page
+    (atari.md, minatar.md) with its figures."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 4
     """Training runs only: episodes that the agent plays for images of states. 0: no images."""
     decisions: Annotated[int, tyro.conf.arg(metavar="N")] = 2_000

@@ -31,10 +31,14 @@ class ReproduceCommand:
     all three. Learning, which takes hours and needs adalook[learn]: minatar, atari."""
     seeds: Annotated[int | None, optional(int, "N")] = None
     """Runs per setting; without it 10 for maze, 3 for sweep and atari, 5 for minatar. The chain has none."""
-    games: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[GAME …]")] = ()
+    games: Annotated[
+        tuple[str, ...] | None, tyro.conf.DisallowNone, tyro.conf.arg(metavar="GAME …", help_behavior_hint="")
+    ] = None
     """Learning: which games. Without it MinAtar's five, and VideoPinball, Tutankham, Solaris and Berzerk of Atari; any
     other Atari game will do."""
-    agents: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[AGENT …]")] = ()
+    agents: Annotated[
+        tuple[str, ...] | None, tyro.conf.DisallowNone, tyro.conf.arg(metavar="AGENT …", help_behavior_hint="")
+    ] = None
     """Learning: which agents, of depth0, depth1, depth2, depth3, ql, ql-prior, ql-paper, every1, every2, every3, and
     the ablations recipe1, recipe2, recipe3, one-share, published-optimizer, published-recipe, one-head, search-alone,
     search-60, fast-targets, part-trust, slow-rate, even, network-prior, values, guided, taken-action, tree-steps,
@@ -76,7 +80,7 @@ def _run_planning(options: ReproduceCommand) -> int:
     from adalook.experiments.runner import reproduce
 
     for name in ("games", "agents", "seconds", "paper_scale", "keep_agents"):
-        if getattr(options, name):
+        if getattr(options, name) not in (None, False):
             raise ArgumentError(
                 f"--{name.replace('_', '-')} is for learning experiments",
                 got=options.experiment,
@@ -96,9 +100,8 @@ def _run_learning(options: ReproduceCommand) -> int:
     from adalook.experiments.registry import chosen_engine, chosen_learning
     from adalook.report.pages.learning import run_in_words, write_learning_report
 
-    experiment = chosen_learning(
-        options.experiment, options.games, options.agents, options.seeds, options.seconds, options.paper_scale
-    )
+    games, agents = _names(options, "games"), _names(options, "agents")
+    experiment = chosen_learning(options.experiment, games, agents, options.seeds, options.seconds, options.paper_scale)
     engine = chosen_engine(options.engine, options.workers, options.address)
     directory = options.out / experiment.name
     bar = options.progress and sys.stderr.isatty()
@@ -114,3 +117,13 @@ def _run_learning(options: ReproduceCommand) -> int:
     page, *_ = write_learning_report(directory, directory)
     print(f"{directory}: {len(experiment.jobs())} runs done; report in {page}")
     return DONE
+
+
+def _names(options: ReproduceCommand, flag: str) -> tuple[str, ...]:
+    """Return what a flag names; nothing if it is left out, which is not the same as naming none."""
+    named: tuple[str, ...] | None = getattr(options, flag)
+    if named == ():
+        raise ArgumentError(
+            f"--{flag} names none", expected="one or more", remedy=f"leave --{flag} out for the usual ones"
+        )
+    return named or ()

@@ -314,6 +314,8 @@ class TrainCommand:
 
 
 def _print_result(result: RunResult, directory: Path, resume_command: str) -> None:
+    if not result.trained and not result.interrupted:
+        print("nothing was left to train: --steps and --seconds count from the beginning of the run")
     if result.prior_steps:
         print(f"the prior has trained for {result.prior_steps:,} steps, the agent for none yet; run in {directory}")
     else:

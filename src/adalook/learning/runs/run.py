@@ -66,6 +66,8 @@ class RunResult:
     """Steps of the prior, if training stopped while it was trained; the agent has taken none then."""
     evaluation: Evaluation | None = None
     """Of the agent as training left it; None if it was interrupted or is not evaluated."""
+    trained: bool = True
+    """Whether there was anything left to train."""
 
 
 def load_agent(directory: Path | str, env: Any = None) -> Agent:
@@ -131,13 +133,15 @@ def resume_run(
         stopped = stack.enter_context(SignalGuard())
         rounds = agent.rounds()
         max_steps, max_seconds = limits
+        trained = False
         while agent.step < max_steps and agent.trainer.seconds < max_seconds and not stopped:
             done = next(rounds)
+            trained = True
             session.on_round(done)
             answers = [callback(done) for callback in callbacks]
             if any(answer is False for answer in answers):
                 break
-        return session.finish(interrupted=bool(stopped))
+        return session.finish(trained=trained, interrupted=bool(stopped))
 
 
 def train_in(
@@ -243,7 +247,7 @@ class _Session:
         for callback in self._callbacks:
             callback(done)
 
-    def finish(self, *, interrupted: bool) -> RunResult:
+    def finish(self, *, trained: bool, interrupted: bool) -> RunResult:
         """Save a checkpoint, log how training ended, with an evaluation unless it was interrupted, and return it.
 
         What is logged after the checkpoint is cut off again if the run is resumed.
@@ -262,6 +266,7 @@ class _Session:
             checkpoint,
             self._agent.prior_steps,
             evaluation,
+            trained,
         )
 
 

@@ -105,6 +105,8 @@ def depth_along_episodes(gallery: StateGallery, name: str) -> FigureSpec | None:
 
 
 def _draw_histogram(panel: Axes, gallery: StateGallery) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     last = max(state.step for state in gallery.states) + 1
     width = max(1, -(-last // MOST_BINS))  # whole steps, so that no bin has more of them than another
     edges = np.arange(0, last + width, width)
@@ -125,6 +127,7 @@ def _draw_histogram(panel: Axes, gallery: StateGallery) -> None:
         )
         below = below + heights
     tidy(panel, x="step of the episode", y="decisions")
+    panel.yaxis.set_major_locator(MaxNLocator(integer=True))
     counts(panel, "x")
     panel.set_xlim(0, edges[-1])
 
