@@ -52,8 +52,9 @@ DEFAULT_TOLERANCE = 1e-8
 DEFAULT_METHOD = Auto()
 KEPT_BYTES = 2**28
 """States are kept in the trace as long as they take at most this much."""
-GOOD_VALUES = 1e-9
-"""Values that are certified to this share of the largest are kept as float64 found them."""
+GOOD_VALUES = 1e-12
+"""Values that float64 found are kept if they are certified to the tolerance or, where it is zero, to this share of the
+largest."""
 MAX_PASSES = 10_000
 """Passes that the trace keeps: the first half of these and the latest; value iteration may make millions."""
 optional_boolean = optional(boolean)
@@ -520,7 +521,7 @@ class _Loop:
         certificate, values, policy = known or self._certificate(), best.values, best.policy
         refined = self.refined
         if refined is not None and refined.certificate.policy_loss < certificate.policy_loss:
-            good = certificate.high - certificate.low <= GOOD_VALUES * best.residual.size
+            good = certificate.high - certificate.low <= (self.tolerance or GOOD_VALUES * best.residual.size)
             if good and refined.policy is best.policy:
                 certificate = replace(certificate, policy_loss=refined.certificate.policy_loss)
             else:
