@@ -752,3 +752,30 @@ def lead_time(room: int, delay: int, orders: int, discount: float) -> al.MDP:
     gain = 5.0 * np.minimum(on_hand[:, None], demand) @ chances - 0.3 * left @ chances
     price = 2.0 * np.arange(orders) + 0.5 * (np.arange(orders) > 0)
     return _listed(gain[:, None] - price, successors, np.broadcast_to(chances, successors.shape), discount)
+
+
+def seasons(stock: int, periods: int, discount: float) -> al.MDP:
+    """What is left of a stock is sold at one of five prices; demand has its season, after which all begins anew."""
+    n, price = stock * periods, np.arange(1.0, 6.0)
+    left, period = np.divmod(np.arange(n), periods)
+    demand = 4.0 / price * (1.0 + 0.5 * np.sin(2.0 * np.pi * period / periods))[:, None]
+    last, sold = period == periods - 1, np.arange(5)
+    rest = np.where(last[:, None], stock - 1, np.maximum(left[:, None] - sold, 0))
+    successors = np.broadcast_to((rest * periods + ((period + 1) % periods)[:, None])[:, None, :], (n, 5, 5))
+    chances = np.exp(-demand)[..., None] * demand[..., None] ** sold / np.array([1, 1, 2, 6, 24])
+    chances = chances / chances.sum(axis=2, keepdims=True)
+    income = price[None, :] * (chances * np.minimum(left[:, None], sold)[:, None, :]).sum(axis=2)
+    return _listed(income, successors, chances, discount)
+
+
+def engine(num_states: int, discount: float) -> al.MDP:
+    """A bus engine (Rust): mileage costs ever more, until it is replaced and begins at one of four."""
+
+    def fn(s: Array) -> tuple[Array, Array, Array]:
+        miles = np.arange(4)
+        worn = np.minimum(s[:, None] + miles, num_states - 1)
+        rewards = np.stack([-3.0 * (s / num_states) ** 2, np.full(len(s), -4.0)], axis=1)
+        successors = np.stack([worn, np.broadcast_to(miles, worn.shape)], axis=1)
+        return rewards, successors, np.broadcast_to([0.2, 0.4, 0.3, 0.1], successors.shape)
+
+    return al.MDP.from_function(fn, num_states, 2, discount)

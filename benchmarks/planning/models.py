@@ -145,6 +145,10 @@ CASES = (
     Case("doors-60k", "doors", {"side": 25, "rooms": 10, "discount": 0.9999}, goal=2.0),
     Case("lead-2k", "lead_time", {"room": 20, "delay": 2, "orders": 10, "discount": 0.99}, goal=2.0),
     Case("lead-40k", "lead_time", {"room": 39, "delay": 3, "orders": 10, "discount": 0.999}, goal=2.0),
+    Case("seasons-3k", "seasons", {"stock": 50, "periods": 60, "discount": 0.99}, goal=2.0),
+    Case("seasons-20k", "seasons", {"stock": 150, "periods": 150, "discount": 0.999}, goal=2.0),
+    Case("engine-1k", "engine", {"num_states": 1_000, "discount": 0.999}, goal=2.0),
+    Case("engine-50k", "engine", {"num_states": 50_000, "discount": 0.9999}, goal=2.0),
 )
 
 
@@ -251,6 +255,8 @@ def tiny(spec: dict[str, Any]) -> al.MDP:
         "knapsack": {"room": 6, "items": 4},
         "doors": {"side": 4, "rooms": 2},
         "lead_time": {"room": 5, "delay": 2, "orders": 3},
+        "seasons": {"stock": 5, "periods": 6},
+        "engine": {"num_states": 40},
     }
     return build({**spec, **small.get(spec["kind"], {})})
 
@@ -334,6 +340,8 @@ BUILDERS: dict[str, Callable[..., al.MDP]] = {
             families.lattice,
             families.lazy,
             families.lead_time,
+            families.seasons,
+            families.engine,
             families.lock,
             families.many_actions,
             families.mountain_car,

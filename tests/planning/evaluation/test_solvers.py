@@ -541,7 +541,7 @@ def test_large_models_are_extrapolated_too():
     rewards = np.where(2 * s + 1 < n, 0.0, np.random.default_rng(0).random(n))
     successors, chances = np.stack([below, below[:, ::-1]], axis=1), np.broadcast_to([0.75, 0.25], (n, 2, 2))
     mdp = al.MDP.from_function(lambda k: (np.repeat(rewards[k, None], 2, 1), successors[k], chances[k]), n, 2, 0.9999)
-    sol = al.solve(mdp, tolerance=1e-6)
+    sol = al.solve(mdp, al.Auto(in_place.NAME), tolerance=1e-6)
     assert sol.solvers == (in_place.NAME,)
     assert sum(item.sweeps for item in sol.trace) < 100
 

@@ -37,7 +37,7 @@ from adalook.planning.evaluation.contest import (
     sparse_cost,
 )
 from adalook.planning.evaluation.linear import banded, krylov, lu
-from adalook.planning.evaluation.ordered import acyclic, components, marching
+from adalook.planning.evaluation.ordered import acyclic, components, marching, renewal
 from adalook.planning.evaluation.padded import NO_MOVES, NO_ROWS, MoveTable, PaddedRows, copy_rows
 from adalook.planning.evaluation.sweeps import PolicyRows, Swept, sweep
 from adalook.planning.lookahead import kernels
@@ -62,6 +62,7 @@ EXACT_ERROR = 1e-8
 SOLVERS = (
     functional.NAME,
     acyclic.NAME,
+    renewal.NAME,
     components.NAME,
     in_place.NAME,
     marching.NAME,
@@ -342,6 +343,10 @@ class AdaptiveEvaluation(ExactEvaluation):
             solution = self._backward_pass(policy)
             if solution is not None:
                 return solution
+        if last is None and self._solver in (None, renewal.NAME):
+            solution = self._renewal_pass()
+            if solution is not None:
+                return solution
         if self._solver is None:
             return self._cheapest_pass(policy, values, last)
         if self._solver == in_place.NAME:
@@ -396,6 +401,18 @@ class AdaptiveEvaluation(ExactEvaluation):
         reason = f"no cycle leads to {len(peeled.order):,} of {n:,} states"
         forecast = Forecast(self._costs.backup * 1e-9, reason)
         return PolicyEvaluation(values, policy, acyclic.NAME, n, exact=False, backups=1, forecast=forecast)
+
+    def _renewal_pass(self) -> PolicyEvaluation | None:
+        """Solve a model that begins anew in a few states; None for others."""
+        found = renewal.find(self.mdp)
+        if found is None:
+            return None
+        values, policy, backups = renewal.solve(self.mdp, found, self.tolerance)
+        count = len(found.states)
+        reason = f"no cycle is left without the moves into {count} state{'s' * (count > 1)}"
+        forecast = Forecast(renewal.USUAL_PASSES * self._costs.backup * 1e-9, reason)
+        n = self.mdp.num_states
+        return PolicyEvaluation(values, policy, renewal.NAME, n, exact=False, backups=backups, forecast=forecast)
 
     def _cheapest_pass(self, policy: IntArray, values: FloatArray, last: PassOutcome | None) -> PolicyEvaluation:
         """Go on by the solver that wins the contest."""

@@ -55,7 +55,7 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     n = mdp.num_states
     if len(mdp.rows.indices) > LONG_ROWS * mdp.num_pairs:
         return None
-    ahead, cyclic = _first_look(mdp.arrays)
+    ahead, cyclic = first_look(mdp)
     if ahead >= (1.0 - MAX_CORE) * n:
         return Peeled(np.arange(ahead, dtype=mdp.codes.dtype), np.arange(ahead, n))
     if max_core <= MAX_CORE and cyclic:
@@ -64,7 +64,7 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
         return None
     arrivals = np.zeros(n, np.int32)
     used = np.zeros(mdp.rows.num_rows, np.int32)
-    _count_arrivals(mdp.arrays, used, arrivals)
+    count_arrivals(mdp.arrays, used, arrivals)
     if arrivals.all():
         return None
     order = np.empty(n, mdp.codes.dtype)
@@ -74,6 +74,13 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     in_core = np.ones(n, bool)
     in_core[order[:size]] = False
     return Peeled(order[:size], np.flatnonzero(in_core))
+
+
+@kept_with_model
+def first_look(mdp: MDP) -> tuple[int, bool]:
+    """Return how many states lead ahead and, if that is less than half, whether most are certainly on short cycles."""
+    ahead, cyclic = _first_look(mdp.arrays)
+    return ahead, cyclic
 
 
 def core_model(mdp: MDP, core: IntArray) -> MDP:
@@ -150,11 +157,11 @@ def _evaluate_in_order(rows: PolicyRows, order: IntArray, v: FloatArray) -> None
     """Set v(s) to the policy's return in closed form, from the last state of the order to the first."""
     for i in range(len(order) - 1, -1, -1):
         s = index(order[i])
-        v[s] = _return(rows, rows.code[s], rows.reward[s], s, v)
+        v[s] = move_return(rows, rows.code[s], rows.reward[s], s, v)
 
 
 @inlined
-def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v: FloatArray) -> float:
+def move_return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v: FloatArray) -> float:
     """Return what state s is worth by one of its moves, made until it leaves the state."""
     total, stay = 0.0, 0.0
     if is_deterministic(code):
@@ -169,8 +176,8 @@ def _return(rows: PolicyRows | ModelArrays, code: int, reward: float, s: int, v:
                 stay = rows.data[k]
             else:
                 total += rows.data[k] * v[index(rows.indices[k])]
-    result: float = (reward + rows.discount * total) / (1.0 - rows.discount * stay)
-    return result
+    result: float = reward + rows.discount * total
+    return result / (1.0 - rows.discount * stay) if stay else result
 
 
 @compiled
@@ -302,7 +309,7 @@ def _moves_that_may_stay(model: ModelArrays, s: int) -> int:
 
 
 @compiled
-def _count_arrivals(model: ModelArrays, used: IntArray, arrivals: IntArray) -> None:
+def count_arrivals(model: ModelArrays, used: IntArray, arrivals: IntArray) -> None:
     """Count the moves that lead to each state, and to each row of the table; rows count once, and not from within.
 
     A state's moves to itself do not count. A row that several states share is followed once all of them are gone.
@@ -331,37 +338,47 @@ def _count_arrivals(model: ModelArrays, used: IntArray, arrivals: IntArray) -> N
 @compiled
 def _take_away(model: ModelArrays, used: IntArray, arrivals: IntArray, order: IntArray) -> int:
     """List states without arrivals, take their moves away, and go on; returns how many are listed."""
-    num_states, num_actions = model.codes.shape
     size = 0
-    for s in range(num_states):
+    for s in range(model.codes.shape[0]):
         if arrivals[s] == 0:
             order[size] = s
             size += 1
     alone = used.copy()
     head = 0
     while head < size:
-        s = order[head]
+        size = leave(model, order[head], used, alone, arrivals, order, size)
         head += 1
-        for a in range(num_actions):
-            code = model.codes[s, a]
-            if is_deterministic(code):
-                if code != s:
-                    arrivals[code] -= 1
-                    if arrivals[code] == 0:
-                        order[size] = code
+    return size
+
+
+@inlined
+def leave(
+    model: ModelArrays, s: int, used: IntArray, alone: IntArray, arrivals: IntArray, order: IntArray, size: int
+) -> int:
+    """Take the moves of a state away and list what nothing leads to any more; returns how many are listed then.
+
+    `alone` has how many moves used each row at first, `used` how many still do.
+    """
+    for a in range(model.codes.shape[1]):
+        code = model.codes[s, a]
+        if is_deterministic(code):
+            if code != s:
+                arrivals[code] -= 1
+                if arrivals[code] == 0:
+                    order[size] = code
+                    size += 1
+        elif code != NOT_OFFERED:
+            row = row_of(code)
+            used[row] -= 1
+            if used[row] == 0:
+                for k in range(model.indptr[row], model.indptr[row + 1]):
+                    t = model.indices[k]
+                    if t == s and alone[row] == 1:
+                        continue
+                    arrivals[t] -= 1
+                    if arrivals[t] == 0:
+                        order[size] = t
                         size += 1
-            elif code != NOT_OFFERED:
-                row = row_of(code)
-                used[row] -= 1
-                if used[row] == 0:
-                    for k in range(model.indptr[row], model.indptr[row + 1]):
-                        t = model.indices[k]
-                        if t == s and alone[row] == 1:
-                            continue
-                        arrivals[t] -= 1
-                        if arrivals[t] == 0:
-                            order[size] = t
-                            size += 1
     return size
 
 
@@ -375,7 +392,7 @@ def _back_up_in_order(model: ModelArrays, order: IntArray, v: FloatArray, policy
             code = model.codes[s, index(a)]
             if code == NOT_OFFERED:
                 continue
-            q = _return(model, code, model.rewards[s, index(a)], s, v)
+            q = move_return(model, code, model.rewards[s, index(a)], s, v)
             if q > best:
                 best, best_action = q, a
         v[s] = best
