@@ -404,10 +404,11 @@ class AdaptiveEvaluation(ExactEvaluation):
 
     def _renewal_pass(self) -> PolicyEvaluation | None:
         """Solve a model that begins anew in a few states; None for others."""
-        found = renewal.find(self.mdp)
-        if found is None:
+        found = renewal.find_anyway(self.mdp) if self._solver else renewal.find(self.mdp)
+        solved = None if found is None else renewal.solve(self.mdp, found, self.tolerance)
+        if found is None or solved is None:
             return None
-        values, policy, backups = renewal.solve(self.mdp, found, self.tolerance)
+        values, policy, backups = solved
         count = len(found.states)
         reason = f"no cycle is left without the moves into {count} state{'s' * (count > 1)}"
         forecast = Forecast(renewal.USUAL_PASSES * self._costs.backup * 1e-9, reason)

@@ -3,6 +3,7 @@ import pytest
 
 import adalook as al
 from adalook.planning.evaluation.ordered import renewal
+from tests.exact import ExactMDP, random_mdp
 
 
 def beginning_anew(seed: int, num_states: int = 80, renewals: int = 2, order: str = "ahead", discount: float = 0.999):
@@ -79,3 +80,18 @@ def test_one_state_that_all_lead_to_is_not_enough():
     mdp = al.MDP.from_function(lambda s: (rewards[s], successors[s], np.full((len(s), 2, 2), 0.5)), n, 2, 0.99)
     assert renewal.find(mdp) is None
     assert al.solve(mdp, al.Auto(renewal.NAME)).certified
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_asked_for_it_solves_whatever_few_states_cut(seed):
+    """On models of five states, every state may be a renewal: that is policy iteration."""
+    mdp = random_mdp(np.random.default_rng(seed), 5, 3, float(np.random.default_rng(seed).choice([0.5, 0.99, 0.9999])))
+    assert renewal.find(mdp) is None
+    sol = al.solve(mdp, al.Auto(renewal.NAME), tolerance=1e-8)
+    assert sol.solvers[0] == renewal.NAME
+    exact = ExactMDP(mdp)
+    best = exact.solve(sol.policy.tolist())
+    own = exact.evaluate(sol.policy.tolist())
+    assert max(b - o for b, o in zip(best, own, strict=True)) <= sol.policy_loss
+    assert all(low <= value <= high for low, value, high in zip(sol.lower, best, sol.upper, strict=True))
+    assert sol.certified

@@ -50,31 +50,45 @@ class Renewals(NamedTuple):
 
 @kept_with_model
 def find(mdp: MDP) -> Renewals | None:
-    """Return the renewals of a model, or None where it has none: where no few states cut all cycles."""
-    n, rows = mdp.num_states, mdp.rows
+    """Return the renewals of a model, or None where it has none, or no states that far more moves lead to."""
+    n = mdp.num_states
     _, cyclic = acyclic.first_look(mdp)
-    if cyclic or len(rows.indices) > acyclic.LONG_ROWS * mdp.num_pairs:
+    if cyclic or len(mdp.rows.indices) > acyclic.LONG_ROWS * mdp.num_pairs:
         return None
     popularity = np.zeros(n, np.int32)
-    least = max(LEAST_MOVES, POPULAR * _count_moves(mdp.arrays, popularity) // n)
-    popular = np.flatnonzero(popularity >= least)
-    if not 0 < len(popular) <= MOST_RENEWALS:
+    least = max(LEAST_MOVES, POPULAR * _count_moves(mdp.arrays, ASKED_STATES, ASKED_MOVES, popularity) // n)
+    popular = popularity >= least
+    if not 0 < np.count_nonzero(popular) <= MOST_RENEWALS:
         return None
-    cut = np.zeros(n, bool)
-    cut[popular] = True
-    direction = _direction(mdp.arrays, cut)
+    direction = _direction(mdp.arrays, popular)
     if direction:
-        others = np.flatnonzero(~cut).astype(mdp.codes.dtype)
-        return Renewals(others[::direction].copy(), popular)
-    arrivals, used = np.zeros(n, np.int32), np.zeros(rows.num_rows, np.int32)
+        others = np.flatnonzero(~popular).astype(mdp.codes.dtype)
+        return Renewals(others[::direction].copy(), np.flatnonzero(popular))
+    return _cut(mdp, popularity)
+
+
+def find_anyway(mdp: MDP) -> Renewals | None:
+    """Return renewals, however few moves lead to them, or None where it takes too many states to cut all cycles."""
+    popularity = np.zeros(mdp.num_states, np.int32)
+    _count_moves(mdp.arrays, mdp.num_states, CUT, popularity)
+    return _cut(mdp, popularity)
+
+
+def _cut(mdp: MDP, popularity: IntArray) -> Renewals | None:
+    """Return renewals found greedily, the most popular (S,) first; None where few states do not cut all cycles."""
+    n = mdp.num_states
+    arrivals, used = np.zeros(n, np.int32), np.zeros(mdp.rows.num_rows, np.int32)
     acyclic.count_arrivals(mdp.arrays, used, arrivals)
     order, states = np.empty(n, mdp.codes.dtype), np.empty(min(MOST_RENEWALS, n), np.int64)
     size, count = _cut_cycles(mdp.arrays, used, arrivals, popularity, order, states)
     return Renewals(order[:size], states[:count]) if size + count == n and count else None
 
 
-def solve(mdp: MDP, renewals: Renewals, tolerance: float) -> tuple[FloatArray, IntArray, int]:
-    """Return values and a policy that loses at most the tolerance, as far as floats allow, and the passes made."""
+def solve(mdp: MDP, renewals: Renewals, tolerance: float) -> tuple[FloatArray, IntArray, int] | None:
+    """Return values and a policy that loses at most the tolerance, as far as floats allow, and the passes made.
+
+    None where floats do not allow anything.
+    """
     order, states = renewals
     values, policy = np.zeros(mdp.num_states), np.zeros(mdp.num_states, np.int32)
     x, before = np.zeros(len(states)), policy
@@ -88,8 +102,11 @@ def solve(mdp: MDP, renewals: Renewals, tolerance: float) -> tuple[FloatArray, I
         same, before = done > 1 and bool((policy == before).all()), policy
         if same or np.abs(change).max() <= enough:
             break
-        x = x + np.linalg.solve(np.eye(len(states)) - _between(mdp, renewals, policy), change)
-    return values, policy, done
+        try:
+            x = x + np.linalg.solve(np.eye(len(states)) - _between(mdp, renewals, policy), change)
+        except np.linalg.LinAlgError:  # γ is one, as far as floats can tell
+            return None
+    return (values, policy, done) if np.isfinite(values).all() else None
 
 
 def _between(mdp: MDP, renewals: Renewals, policy: IntArray) -> FloatArray:
@@ -106,13 +123,13 @@ def _between(mdp: MDP, renewals: Renewals, policy: IntArray) -> FloatArray:
 
 
 @compiled
-def _count_moves(model: ModelArrays, count: IntArray) -> int:
-    """Count the moves of some states, or of all, that lead to each state; returns how many in all."""
+def _count_moves(model: ModelArrays, states: int, moves: int, count: IntArray) -> int:
+    """Count the moves to each state from some states, or until there are so many; returns how many there are."""
     num_states, num_actions = model.codes.shape
     total = 0
-    for i in range(min(num_states, ASKED_STATES)):
+    for i in range(min(num_states, states)):
         # Steps of the golden section: even ones would meet the same season again and again.
-        s = int((i * 0.6180339887498949) % 1.0 * num_states) if num_states > ASKED_STATES else i
+        s = int((i * 0.6180339887498949) % 1.0 * num_states) if num_states > states else i
         for a in range(num_actions):
             code = model.codes[s, a]
             if is_deterministic(code):
@@ -125,7 +142,7 @@ def _count_moves(model: ModelArrays, count: IntArray) -> int:
                     if model.indices[k] != s:
                         count[model.indices[k]] += 1
                         total += 1
-            if total > ASKED_MOVES:
+            if total > moves:
                 return total
     return total
 
@@ -172,7 +189,11 @@ def _cut_cycles(
         while head < size:
             size = acyclic.leave(model, order[head], used, alone, arrivals, order, size)
             head += 1
-        if size + count == num_states or count == len(states) or (count == MOST_FIRST and 2 * size < num_states):
+        if (
+            size + count == num_states
+            or count == len(states)
+            or (count >= MOST_FIRST and 2 * (size + count) < num_states)
+        ):
             return size, count
         most, chosen = -1, -1
         for s in range(num_states):
