@@ -68,7 +68,7 @@ def peel(mdp: MDP, max_core: float = MAX_CORE) -> Peeled | None:
     if arrivals.all():
         return None
     order = np.empty(n, mdp.codes.dtype)
-    size = _take_away(mdp.arrays, used, arrivals, order)
+    size = take_away(mdp.arrays, used, used.copy(), arrivals, order, 0, list_sources(arrivals, order))
     if n - size > max_core * n:
         return None
     in_core = np.ones(n, bool)
@@ -336,15 +336,21 @@ def count_arrivals(model: ModelArrays, used: IntArray, arrivals: IntArray) -> No
 
 
 @compiled
-def _take_away(model: ModelArrays, used: IntArray, arrivals: IntArray, order: IntArray) -> int:
-    """List states without arrivals, take their moves away, and go on; returns how many are listed."""
+def list_sources(arrivals: IntArray, order: IntArray) -> int:
+    """List the states without arrivals; returns how many there are."""
     size = 0
-    for s in range(model.codes.shape[0]):
+    for s in range(len(arrivals)):
         if arrivals[s] == 0:
             order[size] = s
             size += 1
-    alone = used.copy()
-    head = 0
+    return size
+
+
+@compiled
+def take_away(
+    model: ModelArrays, used: IntArray, alone: IntArray, arrivals: IntArray, order: IntArray, head: int, size: int
+) -> int:
+    """Take away the moves of listed states from `head` on, and of those that this adds; returns how many are listed."""
     while head < size:
         size = leave(model, order[head], used, alone, arrivals, order, size)
         head += 1
@@ -387,13 +393,18 @@ def _back_up_in_order(model: ModelArrays, order: IntArray, v: FloatArray, policy
     """Set v(s) to the best return in closed form, from the last state of the order to the first."""
     for i in range(len(order) - 1, -1, -1):
         s = index(order[i])
-        best, best_action = -np.inf, 0
-        for a in range(model.codes.shape[1]):
-            code = model.codes[s, index(a)]
-            if code == NOT_OFFERED:
-                continue
-            q = move_return(model, code, model.rewards[s, index(a)], s, v)
-            if q > best:
-                best, best_action = q, a
-        v[s] = best
-        policy[s] = best_action
+        policy[s], v[s] = best_move(model, s, v)
+
+
+@inlined
+def best_move(model: ModelArrays, s: int, v: FloatArray) -> tuple[int, float]:
+    """Return the best action of a state, and its return in closed form."""
+    best, best_action = -np.inf, 0
+    for a in range(model.codes.shape[1]):
+        code = model.codes[s, index(a)]
+        if code == NOT_OFFERED:
+            continue
+        q = move_return(model, code, model.rewards[s, index(a)], s, v)
+        if q > best:
+            best, best_action = q, a
+    return best_action, best

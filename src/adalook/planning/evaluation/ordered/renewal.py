@@ -180,15 +180,10 @@ def _cut_cycles(
     """List states without arrivals and take their moves away, cutting renewals where none is left; returns (n, K)."""
     num_states = model.codes.shape[0]
     alone = used.copy()
-    size = count = head = 0
-    for s in range(num_states):
-        if arrivals[s] == 0:
-            order[size] = s
-            size += 1
+    count = head = 0
+    size = acyclic.list_sources(arrivals, order)
     while True:
-        while head < size:
-            size = acyclic.leave(model, order[head], used, alone, arrivals, order, size)
-            head += 1
+        size = head = acyclic.take_away(model, used, alone, arrivals, order, head, size)
         if (
             size + count == num_states
             or count == len(states)
@@ -212,13 +207,7 @@ def _back_up_renewals(
     """Write y − x (K,) of the renewals, whose values x stay as they are, and their best actions."""
     for j in range(len(states)):
         s = index(states[j])
-        best = -np.inf
-        for a in range(model.codes.shape[1]):
-            code = model.codes[s, index(a)]
-            if code != NOT_OFFERED:
-                q = acyclic.move_return(model, code, model.rewards[s, index(a)], s, v)
-                if q > best:
-                    best, policy[s] = q, a
+        policy[s], best = acyclic.best_move(model, s, v)
         change[j] = best - v[s]
 
 
